@@ -31,7 +31,7 @@ package enum FleetDatabase: Sendable {
 
   fileprivate func driver() throws -> any SQLDriver {
     switch self {
-    case .server(let target): return PostgreSQLDriver(target)
+    case .server(let target): return PostgreSQLDriver(PostgreSQLSetup(target: target, deadline: .seconds(10)))
     case .folder(let folder):
       let driver = try SQLiteDriver(path: "\(folder)/\(Self.fileName)")
       try FleetSchema.prepare(driver.connection)

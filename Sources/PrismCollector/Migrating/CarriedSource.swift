@@ -42,10 +42,8 @@ enum CarriedSource {
     get throws {
       switch self {
       case .folder(let folder, _):
-        return try StoreMark(SQLiteConnection(.init(path: folder + "/collector.db", isReadOnly: true)))
-      case .database(let connection):
-        let found = try connection.query("SELECT id, life FROM store_mark", by: Deadline(.seconds(60)))
-        return StoreMark(id: found.int(0, 0), life: found.int(0, 1))
+        try StoreTables(SQLiteSource(path: folder + "/collector.db").driver(isLong: true)).mark()
+      case .database(let connection): try StoreTables(PostgreSQLDriver(connection, by: Deadline(.seconds(60)))).mark()
       }
     }
   }

@@ -1,3 +1,5 @@
+import PrismSQLite
+
 /// A table that `prism-collector migrate --from` carries: how its rows are read of either store, and how they are written.
 /// All values are texts, and columns have the names `c0` and on.
 struct CarriedTable: Sendable {
@@ -102,7 +104,7 @@ struct CarriedTable: Sendable {
 
   /// Reports keep their ids, and their blocks the bytes. - Parameter id: of the last report that is carried.
   static func blocks(after id: Int64) -> CarriedTable {
-    let columns = PostgreSQLBlocks.columns
+    let columns = StoreTables.BlockColumn.list
     let numbers = (0..<8).map { "c\($0)::bigint" }.joined(separator: ", ")
     return CarriedTable(
       "blocks", columns: 12,

@@ -1,5 +1,4 @@
 import PrismBase
-import PrismSQLite
 
 /// The reports that a person or a program asks for, read from the store, whether the collector runs or not.
 public struct ReportQuery: Sendable {
@@ -61,7 +60,7 @@ public struct ReportQuery: Sendable {
 
   /// Reads page after page. - Parameter write: takes a part of the answer; false ends the reading.
   public consuming func run(_ options: CollectorOptions, write: ([UInt8]) -> Bool) async throws(Fault) {
-    let reader = StoreReader(options)
+    let reader = options.storeReader
     if format == .csv, !write(format.head) { return }
     while left > 0 {
       filter.limit = min(left, ReportFilter.limits.upperBound)
@@ -74,31 +73,6 @@ public struct ReportQuery: Sendable {
       guard write(text) else { return }
       left -= page.count
       if filter.isNewestFirst { filter.before = last.id } else { filter.after = last.id }
-    }
-  }
-}
-
-/// Reads a store without opening it for packets.
-private enum StoreReader {
-  case sqlite(SQLiteReader)
-  case postgreSQL(PostgreSQLReader)
-
-  init(_ options: CollectorOptions) {
-    if let target = options.store {
-      self = .postgreSQL(PostgreSQLReader(PostgreSQLSetup(target: target, deadline: .seconds(300))))
-    } else {
-      self = .sqlite(SQLiteReader(path: DatabaseFiles(folder: options.state).path))
-    }
-  }
-
-  func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
-    switch self {
-    case .sqlite(let reader):
-      do throws(SQLiteError) { return try await reader.page(filter) } catch { throw .unavailable(error.description) }
-    case .postgreSQL(let reader):
-      do throws(PostgreSQLSetup.Refusal) { return try await reader.page(filter) } catch {
-        throw .unavailable(error.description)
-      }
     }
   }
 }

@@ -17,6 +17,12 @@ extension CollectorOptions {
     return try SQLitePacketStore(store)
   }
 
+  /// Reads the store without opening it for packets.
+  var storeReader: StoreReader {
+    if let store { return StoreReader(PostgreSQLSetup(target: store, deadline: .seconds(300))) }
+    return StoreReader(SQLiteSource(path: DatabaseFiles(folder: state).path))
+  }
+
   /// Facts of the fleet beside its packets.
   package var fleet: FleetDatabase { store.map { .server($0) } ?? .folder(state) }
 }

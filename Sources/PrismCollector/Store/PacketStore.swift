@@ -18,9 +18,6 @@ protocol PacketStore: Sendable {
   /// - Throws: nothing of the group is known to be at rest.
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome]
 
-  /// nil: no packet of this stream was ever stored.
-  func state(of stream: StreamID) async throws(StoreFailure) -> StreamState?
-
   /// How many devices have sent packets.
   func deviceCount() async throws(StoreFailure) -> Int
 
@@ -97,13 +94,6 @@ enum PacketOutcome: Sendable, Equatable {
   case predecessorMissing
   /// Not stored: it is as old as packets whose ids are forgotten, so it may be one of them. Its stream has a newer one.
   case tooOld
-}
-
-struct StreamState: Sendable, Equatable {
-  var lastPacket: PacketID?
-  var packets: Int
-  /// The newest `Prism-Ledger`.
-  var ledger: String?
 }
 
 /// Why a store did not do as it was asked.

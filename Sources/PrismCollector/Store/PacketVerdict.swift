@@ -1,8 +1,8 @@
 import PrismPacket
 import PrismProtocol
 
-/// What a store knows of the stream of a packet that comes, and the one verdict about that packet. Stores read and lock what is
-/// here; they decide nothing.
+/// A stream as its store knows it when a packet comes, and the one verdict about that packet. Stores read and lock it, and
+/// decide nothing.
 struct KnownStream: Equatable {
   /// In the store; nil: it is new.
   var number: Int64?
@@ -41,7 +41,8 @@ struct KnownStream: Equatable {
     let time = id.unixMilliseconds
     guard id.isOfSetClock else { return time <= forgottenUnsetTime ?? -1 }
     if time <= forgottenTime ?? -1 { return true }
-    return time < idsSince && time < (newestTime ?? 0) - PacketID.knownMilliseconds
+    let newest = newestTime ?? 0
+    return time < idsSince && time < newest - PacketID.knownMilliseconds
   }
 
   /// The packet is the stream's last one from now on.

@@ -2,7 +2,7 @@ import PrismProtocol
 
 @testable import PrismCollector
 
-/// What a `PacketStore` promises, in arrays.
+/// The promises of a `PacketStore`, in arrays.
 actor MemoryPacketStore: PacketStore {
   nonisolated let failure: String? = nil
   nonisolated let warnings: [String] = []
@@ -14,25 +14,20 @@ actor MemoryPacketStore: PacketStore {
   /// Milliseconds since 1970.
   private static let now: Int64 = 1_700_000_000_000
 
-  private struct Stream {
-    var known = KnownStream()
-    var state = StreamState(lastPacket: nil, packets: 0, ledger: nil)
-  }
-
-  private var streams: [StreamID: Stream] = [:]
+  private var streams: [StreamID: KnownStream] = [:]
+  private(set) var states: [StreamID: StreamState] = [:]
   private var reports: [StoredReport] = []
 
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
     group.map { submission in
       let delivery = submission.packet.delivery
-      var stream = streams[StreamID(delivery.context)] ?? Stream()
-      let outcome = stream.known.verdict(on: submission, idsSince: Self.now - PacketID.knownMilliseconds, in: nil)
+      let stream = StreamID(delivery.context)
+      var known = streams[stream] ?? KnownStream()
+      let outcome = known.verdict(on: submission, idsSince: Self.now - PacketID.knownMilliseconds, in: nil)
       guard case .stored(let chainIsBroken) = outcome else { return outcome }
-      stream.known.add(delivery.context.packetID)
-      stream.state = StreamState(
-        lastPacket: delivery.context.packetID, packets: stream.state.packets + 1,
-        ledger: delivery.ledger ?? stream.state.ledger)
-      streams[StreamID(delivery.context)] = stream
+      known.add(delivery.context.packetID)
+      streams[stream] = known
+      states[stream] = StreamState(packets: Int(known.packets), ledger: delivery.ledger ?? states[stream]?.ledger)
       store(submission.packet, chainIsBroken: chainIsBroken)
       return outcome
     }
@@ -58,8 +53,6 @@ actor MemoryPacketStore: PacketStore {
     streams.keys.contains { $0.device == device }
   }
   func deviceCount() async throws(StoreFailure) -> Int { Set(streams.keys.map(\.device)).count }
-
-  func state(of stream: StreamID) async throws(StoreFailure) -> StreamState? { streams[stream]?.state }
 
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
     let ordered = filter.isNewestFirst ? reports.reversed() : reports

@@ -7,7 +7,7 @@ import Testing
 @Suite("What becomes of a packet") struct PacketVerdictTests {
   private static let now: Int64 = 1_700_000_000_000
 
-  /// What a case knows of a stream. Ids are named by the days before now on which they were made; 20,000 is before 2020.
+  /// A stream as a case knows it. Ids are named by the days before now on which they were made; 20,000 is before 2020.
   struct Known: Sendable {
     var packets: Int64 = 0
     var ids: [Int64] = []

@@ -32,6 +32,43 @@ struct PostgreSQLStoreTests {
     for store in stores { await store.close() }
   }
 
+  @Test("the tables of the first published version become those of this one, and keep what they hold")
+  func upgrades() async throws {
+    let (rig, fresh) = (try await PostgreSQLRig(), try await PostgreSQLRig())
+    for one in [rig, fresh] { await (try one.store()).close() }
+    let ids = OldIDs(now: SystemTime().unixMilliseconds)
+    _ = try await rig.sql(
+      """
+      DROP FUNCTION prism_lock_group; DROP FUNCTION prism_store_group;
+      CREATE FUNCTION prism_take_group() RETURNS integer LANGUAGE sql AS 'SELECT 1';
+      CREATE FUNCTION prism_id_start() RETURNS integer LANGUAGE sql AS 'SELECT 1';
+      ALTER TABLE streams DROP COLUMN forgotten_unset;
+      INSERT INTO streams (device, namespace, kind, packets, received, newest, forgotten) VALUES
+        ('unset', 'prism', 'm', 5, now(), '\(ids.made(daysAgo: 1))', '\(ids.made(in: 1972))'),
+        ('set', 'prism', 'm', 5, now(), '\(ids.made(daysAgo: 1))', '\(ids.made(daysAgo: 5))');
+      ALTER TABLE output_dead RENAME COLUMN time TO noted;
+      ALTER TABLE output_dead ALTER COLUMN noted TYPE timestamptz USING to_timestamp(noted / 1000.0),
+        ALTER COLUMN is_requeued TYPE boolean USING is_requeued = 1, ALTER COLUMN is_requeued SET DEFAULT false;
+      INSERT INTO output_dead VALUES ('x', 7, 'late', to_timestamp(1700000000), true);
+      UPDATE prism_schema SET version = 22;
+      """)
+    let store = try rig.store()
+    let columns = """
+      SELECT string_agg(t, ',' ORDER BY t) FROM (SELECT concat_ws(' ', table_name, column_name, data_type, is_nullable,
+        column_default) t FROM information_schema.columns WHERE table_schema = 'public') c
+      """
+    #expect(try await rig.value(columns) == fresh.value(columns))
+    for (device, old, new) in [
+      ("unset", ids.made(in: 1971), ids.made(in: 1973)), ("set", ids.made(daysAgo: 6), ids.made(daysAgo: 4)),
+    ] {
+      #expect(try await store.take(StoreRig.packet([1], device: device, id: old)) == .tooOld)
+      #expect(try await store.take(StoreRig.packet([1], device: device, id: new)) == .stored(chainIsBroken: false))
+    }
+    let letters = try await store.outputSource("x").dead(after: 0, limit: 10, onlyRequeued: true)
+    #expect(letters == [DeadReport(id: 7, cause: "late", time: 1_700_000_000_000, isRequeued: true)])
+    await store.close()
+  }
+
   @Test("a newer schema is refused, and so is a role without rights, with what to do")
   func refusals() async throws {
     let rig = try await PostgreSQLRig()
@@ -139,7 +176,7 @@ struct PostgreSQLStoreTests {
       first: Int64(1000 - days), count: 1, stream: StreamID(packet.delivery.context), packet: packet.id,
       received: day.int(0, 1) + 3_600_000)
     let row = try ReportBlock(runs: [run], text: packet.text).row(packet.reports, RestPacker())
-    try PostgreSQLBlocks(connection: connection, deadline: by).replace(by: row.head, row.body)
+    try StoreTables(PostgreSQLDriver(connection, by: by)).replace(by: row.head, row.body)
   }
 
   @Test("ids of packets are forgotten after 30 days by dropping their day, and such a packet is too old then")

@@ -104,7 +104,21 @@ final class StoreRig: Sendable {
   }
 }
 
+struct StreamState: Equatable {
+  var packets: Int
+  var ledger: String?
+}
+
 extension PacketStore {
+  /// nil: no packet of this stream was ever stored.
+  func state(of stream: StreamID) async throws -> StreamState? {
+    if let memory = self as? MemoryPacketStore { return await memory.states[stream] }
+    let found = try await queries?.streams(of: stream.device, limit: 1000).first {
+      $0.namespace == stream.namespace.text && $0.kind == stream.kind.name
+    }
+    return found.map { StreamState(packets: $0.packets, ledger: $0.ledger) }
+  }
+
   func take(_ packet: OpenedPacket, isLate: Bool = false) async throws -> PacketOutcome? {
     try await take([PacketSubmission(packet: packet, isLate: isLate)]).first
   }

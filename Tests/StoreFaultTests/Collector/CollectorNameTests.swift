@@ -62,7 +62,7 @@ extension StoreFaults {
 
     /// Each question in which a name is shown, or asked for. - Returns: those that were answered.
     private static func answered(path: String) async -> [String] {
-      let reader = SQLiteReader(path: path)
+      let reader = StoreReader(SQLiteSource(path: path))
       var answered: [String] = []
       func ask(_ name: String, _ question: () async throws -> Void) async {
         do {

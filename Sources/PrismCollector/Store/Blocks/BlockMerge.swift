@@ -82,31 +82,29 @@ extension BlockReader {
   ///   - id: blocks up to it were merged.
   ///   - end: blocks from this id on may still get others in front of them.
   ///   - day: of a block: blocks of two days are not merged.
-  func merge<Source: BlockSource>(
-    after id: Int64, before end: Int64, day: (BlockHead) -> Int64, of source: Source
-  ) throws(Source.Failure) -> BlockMerge.Result {
-    try source.snapshot { () throws(Source.Failure) in
-      var (merge, isFull) = (BlockMerge(), false)
-      guard end > id + 1 else { return .wait }
-      for head in try source.heads(id + 1...end - 1, isNewestFirst: false, limit: BlockMerge.blocksMax)
-      where !isFull && head.last < end {
-        let isOfNextDay = merge.heads.first.map { day($0) != day(head) } ?? false
-        isFull = isOfNextDay || !merge.add(head)
-      }
-      isFull = isFull || merge.heads.count == BlockMerge.blocksMax
-      guard isFull, let last = merge.heads.last else { return .wait }
-      guard merge.heads.count > 1 else { return .stays(upTo: last.last) }
-      return try merged(merge.heads, of: source) ?? .stays(upTo: merge.heads[0].last)
+  func merge(
+    after id: Int64, before end: Int64, day: (BlockHead) -> Int64, of tables: StoreTables
+  ) throws -> BlockMerge.Result {
+    var (merge, isFull) = (BlockMerge(), false)
+    guard end > id + 1 else { return .wait }
+    for head in try tables.heads(id + 1...end - 1, isNewestFirst: false, limit: BlockMerge.blocksMax)
+    where !isFull && head.last < end {
+      let isOfNextDay = merge.heads.first.map { day($0) != day(head) } ?? false
+      isFull = isOfNextDay || !merge.add(head)
     }
+    isFull = isFull || merge.heads.count == BlockMerge.blocksMax
+    guard isFull, let last = merge.heads.last else { return .wait }
+    guard merge.heads.count > 1 else { return .stays(upTo: last.last) }
+    return try merged(merge.heads, of: tables) ?? .stays(upTo: merge.heads[0].last)
   }
 
   /// - Returns: nil: one of them is damaged, or can't be packed.
-  private func merged<Source: BlockSource>(
-    _ heads: [BlockHead], of source: Source
-  ) throws(Source.Failure) -> BlockMerge.Result? {
+  private func merged(
+    _ heads: [BlockHead], of tables: StoreTables
+  ) throws -> BlockMerge.Result? {
     var blocks: [OpenedBlock] = []
     for head in heads {
-      guard let opened = try open(head, of: source) else { return nil }
+      guard let opened = try open(head, of: tables) else { return nil }
       blocks.append(opened)
     }
     return packed(heads, blocks)

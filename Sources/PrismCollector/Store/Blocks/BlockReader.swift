@@ -23,21 +23,21 @@ final class BlockReader {
 
   /// Opens the blocks that may have what a filter wants, in its order. A damaged block is passed over.
   /// - Parameter take: false ends it.
-  func forEachBlock<Source: BlockSource>(
-    _ filter: ReportFilter, of source: Source, _ take: (OpenedBlock) throws(Source.Failure) -> Bool
-  ) throws(Source.Failure) {
-    try forEachHead(filter, of: source) { (head) throws(Source.Failure) in
-      guard let opened = try open(head, of: source) else { return true }
+  func forEachBlock(
+    _ filter: ReportFilter, of tables: StoreTables, _ take: (OpenedBlock) throws -> Bool
+  ) throws {
+    try forEachHead(filter, of: tables) { head in
+      guard let opened = try open(head, of: tables) else { return true }
       return try take(opened)
     }
   }
 
-  private func forEachHead<Source: BlockSource>(
-    _ filter: ReportFilter, of source: Source, _ take: (BlockHead) throws(Source.Failure) -> Bool
-  ) throws(Source.Failure) {
+  private func forEachHead(
+    _ filter: ReportFilter, of tables: StoreTables, _ take: (BlockHead) throws -> Bool
+  ) throws {
     var left = filter.ids
     while let ids = left {
-      let heads = try source.heads(ids, isNewestFirst: filter.isNewestFirst, limit: Self.headsPerStep)
+      let heads = try tables.heads(ids, isNewestFirst: filter.isNewestFirst, limit: Self.headsPerStep)
       for head in heads where head.mayHave(filter) { guard try take(head) else { return } }
       guard heads.count == Self.headsPerStep, let end = heads.last else { return }
       if filter.isNewestFirst {
@@ -49,9 +49,9 @@ final class BlockReader {
   }
 
   /// - Returns: nil: it is damaged, or gone.
-  func open<Source: BlockSource>(_ head: BlockHead, of source: Source) throws(Source.Failure) -> OpenedBlock? {
+  func open(_ head: BlockHead, of tables: StoreTables) throws -> OpenedBlock? {
     if let last, last.head == head { return last.opened }
-    guard let body = try source.body(of: head.id) else { return nil }
+    guard let body = try tables.body(of: head.id) else { return nil }
     last = nil
     guard let opened = opened(head, body) else {
       damaged.note(head)
@@ -73,42 +73,33 @@ final class BlockReader {
 
   // MARK: Reports
 
-  func report<Source: BlockSource>(_ id: Int64, of source: Source) throws(Source.Failure) -> StoredReport? {
+  func report(_ id: Int64, of tables: StoreTables) throws -> StoredReport? {
     guard 1..<Int64.max ~= id else { return nil }  // no report has such an id
     var filter = ReportFilter()
     (filter.after, filter.before, filter.hasPayloads) = (id - 1, id + 1, true)
-    return try page(filter, of: source).first
+    return try page(filter, of: tables).first
   }
 
-  func page<Source: BlockSource>(_ filter: ReportFilter, of source: Source) throws(Source.Failure) -> [StoredReport] {
-    try source.snapshot { () throws(Source.Failure) in
-      let metas = filter.metas.map { FieldQuestion($0) }
-      var (reports, bytes, failure) = ([StoredReport](), 0, Source.Failure?.none)
-      try forEachBlock(filter, of: source) { (block) throws(Source.Failure) in
-        let isOver = !block.forEach(filter, metas) { found in
-          var report = block.stored(found)
-          do throws(Source.Failure) {
-            if filter.hasPayloads { try Self.addPayload(to: &report, of: source) }
-          } catch {
-            failure = error
-            return false
-          }
-          reports.append(report)
-          bytes += report.meta.count + (report.payload?.count ?? 0)
-          return reports.count < filter.limit && bytes < Self.pageBytesMax
-        }
-        if let failure { throw failure }
-        return !isOver
+  func page(_ filter: ReportFilter, of tables: StoreTables) throws -> [StoredReport] {
+    let metas = filter.metas.map { FieldQuestion($0) }
+    var (reports, bytes) = ([StoredReport](), 0)
+    try forEachBlock(filter, of: tables) { block in
+      try block.forEach(filter, metas) { found in
+        var report = block.stored(found)
+        if filter.hasPayloads { try Self.addPayload(to: &report, of: tables) }
+        reports.append(report)
+        bytes += report.meta.count + (report.payload?.count ?? 0)
+        return reports.count < filter.limit && bytes < Self.pageBytesMax
       }
-      return reports
     }
+    return reports
   }
 
-  private static func addPayload<Source: BlockSource>(
-    to report: inout StoredReport, of source: Source
-  ) throws(Source.Failure) {
+  private static func addPayload(
+    to report: inout StoredReport, of tables: StoreTables
+  ) throws {
     guard let bytes = report.payloadBytes else { return }
-    report.payload = bytes == 0 ? [] : try source.payload(of: report.id, received: report.receivedTime)
+    report.payload = bytes == 0 ? [] : try tables.payload(of: report.id, received: report.receivedTime)
     guard report.payload == nil else { return }
     (report.isDamaged, report.meta) = (true, [])
   }
@@ -116,52 +107,48 @@ final class BlockReader {
   // MARK: Counts
 
   /// Windows of ids, from the newest to the oldest, that hold every report of the filter.
-  func windows<Source: BlockSource>(
-    _ filter: ReportFilter, of source: Source
-  ) throws(Source.Failure) -> [ClosedRange<Int64>] {
+  func windows(
+    _ filter: ReportFilter, of tables: StoreTables
+  ) throws -> [ClosedRange<Int64>] {
     var wanted = filter
     wanted.isNewestFirst = true
     guard let ids = filter.ids else { return [] }
     var (windows, open, rows): ([ClosedRange<Int64>], ClosedRange<Int64>?, Int) = ([], nil, 0)
-    try source.snapshot { () throws(Source.Failure) in
-      try forEachHead(wanted, of: source) { (head) throws(Source.Failure) in
-        let part = head.ids.clamped(to: ids)
-        if let former = open, rows + head.rows > Self.windowRows {
-          windows.append(former)
-          (open, rows) = (nil, 0)
-        }
-        open = part.lowerBound...(open?.upperBound ?? part.upperBound)
-        rows += head.rows
-        return true
+    try forEachHead(wanted, of: tables) { head in
+      let part = head.ids.clamped(to: ids)
+      if let former = open, rows + head.rows > Self.windowRows {
+        windows.append(former)
+        (open, rows) = (nil, 0)
       }
+      open = part.lowerBound...(open?.upperBound ?? part.upperBound)
+      rows += head.rows
+      return true
     }
     return windows + (open.map { [$0] } ?? [])
   }
 
-  func counts<Source: BlockSource>(
-    _ filter: ReportFilter, _ grouping: ReportGrouping, of source: Source
-  ) throws(Source.Failure) -> [ReportCount] {
-    try filled(ReportTally(filter, grouping), of: source).counts
+  func counts(
+    _ filter: ReportFilter, _ grouping: ReportGrouping, of tables: StoreTables
+  ) throws -> [ReportCount] {
+    try filled(ReportTally(filter, grouping), of: tables).counts
   }
 
-  func numbers<Source: BlockSource>(
-    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int, of source: Source
-  ) throws(Source.Failure) -> [ReportNumber] {
-    try filled(ReportTally(filter, grouping, path: path, limit: limit), of: source).numbers
+  func numbers(
+    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int, of tables: StoreTables
+  ) throws -> [ReportNumber] {
+    try filled(ReportTally(filter, grouping, path: path, limit: limit), of: tables).numbers
   }
 
-  private func filled<Source: BlockSource>(
-    _ tally: ReportTally, of source: Source
-  ) throws(Source.Failure) -> ReportTally {
-    try source.snapshot { () throws(Source.Failure) in
-      try forEachBlock(tally.filter, of: source) { (block) throws(Source.Failure) in tally.add(block) }
-    }
+  private func filled(
+    _ tally: ReportTally, of tables: StoreTables
+  ) throws -> ReportTally {
+    try forEachBlock(tally.filter, of: tables) { tally.add($0) }
     return tally
   }
 
   /// When the first report from this id on was received; nil if there is no such report.
-  func receivedTime<Source: BlockSource>(from id: Int64, of source: Source) throws(Source.Failure) -> Int64? {
-    try source.heads(id...Int64.max, isNewestFirst: false, limit: 1).first?.received.lowerBound
+  func receivedTime(from id: Int64, of tables: StoreTables) throws -> Int64? {
+    try tables.heads(id...Int64.max, isNewestFirst: false, limit: 1).first?.received.lowerBound
   }
 }
 

@@ -41,7 +41,8 @@ struct OpenedBlock {
   ///   - metas: the filter's conditions.
   ///   - take: false ends it.
   /// - Returns: whether it came to its end.
-  func forEach(_ filter: ReportFilter, _ metas: [FieldQuestion<Bool>], _ take: (Report) -> Bool) -> Bool {
+  func forEach(_ filter: ReportFilter, _ metas: [FieldQuestion<Bool>], _ take: (Report) throws -> Bool) rethrows -> Bool
+  {
     guard let ids = filter.ids else { return true }
     let type = filter.type.map { Array($0.utf8) }
     var end = reports.rows.count
@@ -61,7 +62,7 @@ struct OpenedBlock {
         let time = report.time(filter.axis)
         guard time >= filter.since ?? .min, time < filter.until ?? .max else { continue }
         guard metas.allSatisfy({ $0.of(report.row, reports) }) else { continue }
-        guard take(report) else { return false }
+        guard try take(report) else { return false }
       }
     }
     return true

@@ -4,24 +4,37 @@ import PrismSQLite
 
 /// A connection to PostgreSQL that is made with the first transaction, and again after it was lost.
 final class PostgreSQLDriver: SQLDriver {
-  /// Of connecting, and of a transaction.
-  private static let deadline: Duration = .seconds(10)
+  static let readingMode = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
   /// nil: the connection's owner begins and ends the transactions.
   private let setup: PostgreSQLSetup?
   private var connection: PostgreSQLConnection?
-  private var by = Deadline(deadline)
+  private var by: Deadline
 
-  init(_ target: PostgreSQLTarget) { setup = PostgreSQLSetup(target: target, deadline: Self.deadline) }
+  let dialect = SQLDialect.postgreSQL
+
+  /// - Parameter setup: its deadline is of connecting, and of a transaction.
+  init(_ setup: PostgreSQLSetup) { (self.setup, by) = (setup, Deadline(setup.deadline)) }
 
   init(_ connection: PostgreSQLConnection, by deadline: Deadline) {
     (setup, self.connection, by) = (nil, connection, deadline)
   }
 
+  func horizon() throws -> Int64 {
+    try connect()
+    guard case .integer(let id) = try rows("SELECT prism_horizon()", []).first?.first else { return 0 }
+    return id
+  }
+
+  private func connect() throws {
+    guard let setup else { return }
+    connection = try connection ?? setup.connect()
+    by = Deadline(setup.deadline)
+  }
+
   func begin(isWriting: Bool) throws {
-    guard let connection = try connection ?? setup?.connect() else { return }
-    (self.connection, by) = (connection, Deadline(Self.deadline))
-    try keeping { connection in try connection.begin(by: by) }
+    try connect()
+    try keeping { connection in try connection.begin(isWriting ? "" : Self.readingMode, by: by) }
   }
 
   func commit() throws { try keeping { connection in try connection.commit(by: by) } }

@@ -5,7 +5,7 @@ import PrismBase
 /// A replica takes the row with a new epoch. Each commit of the leader is for its epoch only, and adds to the row's beat. Others
 /// take the row once its beat has rested for `restMax` of their own uptime. No clock and no session decides, because the
 /// connection may be one of a pool.
-actor PostgreSQLOutputSource: OutputSource {
+actor PostgreSQLOutputSource: LetterSource {
   /// Of a leader's beat, in uptime of the replica that looks.
   static let restMax: Duration = .seconds(10)
 
@@ -109,23 +109,23 @@ actor PostgreSQLOutputSource: OutputSource {
     (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
     let wanted = filter
     return try ask { (connection, by) throws(PostgreSQLError) in
-      let source = PostgreSQLBlocks(connection: connection, deadline: by)
-      return try blocks.page(try source.final(wanted), of: source)
+      try PostgreSQLError.only {
+        let driver = PostgreSQLDriver(connection, by: by)
+        let horizon = try driver.horizon()
+        return try connection.transaction(PostgreSQLDriver.readingMode, by: by) { () throws(PostgreSQLError) in
+          let tables = StoreTables(driver, horizon: horizon)
+          return try PostgreSQLError.only { try blocks.page(tables.final(wanted), of: tables) }
+        }
+      }
     }
   }
 
   /// Only forward, and only while this replica leads.
   func note(cursor id: Int64, refused: [RefusedReport]) throws(StoreFailure) {
     let place = "cursor = greatest(cursor, \(id)), beat = beat + 1, seen = now()"
+    let now = time.unixMilliseconds
     let isHeld = try change(place, of: epoch ?? -1) { (connection, by) throws(PostgreSQLError) in
-      guard !refused.isEmpty else { return }
-      _ = try connection.query(
-        """
-        INSERT INTO output_dead SELECT $1, r, c, now() FROM unnest($2::bigint[], $3::text[]) x (r, c)
-        ON CONFLICT (output, report) DO UPDATE SET cause = excluded.cause, noted = now(), is_requeued = false
-        """,
-        [name, PostgreSQLArray.text(refused.map { String($0.id) }), PostgreSQLArray.text(refused.map(\.cause))],
-        by: by)
+      try PostgreSQLError.only { try letters(connection, by).add(refused, time: now) }
     }
     guard isHeld else {
       epoch = nil
@@ -135,35 +135,14 @@ actor PostgreSQLOutputSource: OutputSource {
 
   // MARK: Dead letters
 
-  func deadCount() throws(StoreFailure) -> Int {
+  func letters<Result: Sendable>(_ body: @Sendable (DeadLetters) throws -> Result) throws(StoreFailure) -> Result {
     try ask { (connection, by) throws(PostgreSQLError) in
-      Int(try connection.query("SELECT count(*) FROM output_dead WHERE output = $1", [name], by: by).int(0, 0))
+      try PostgreSQLError.only { try body(letters(connection, by)) }
     }
   }
 
-  func dead(after id: Int64, limit: Int, onlyRequeued: Bool) throws(StoreFailure) -> [DeadReport] {
-    let found = try ask { (connection, by) throws(PostgreSQLError) in
-      try connection.query(
-        """
-        SELECT report, cause, (extract(epoch FROM noted) * 1000)::bigint, is_requeued FROM output_dead
-        WHERE output = $1 AND report > $2 \(onlyRequeued ? "AND is_requeued" : "") ORDER BY report LIMIT \(limit)
-        """, [name, String(id)], by: by)
-    }
-    return (0..<found.count).map { row in
-      DeadReport(
-        id: found.int(row, 0), cause: found.text(row, 1), time: found.int(row, 2), isRequeued: found.bool(row, 3))
-    }
-  }
-
-  func change(dead ids: ClosedRange<Int64>, _ change: DeadChange) throws(StoreFailure) -> Int {
-    try ask { (connection, by) throws(PostgreSQLError) in
-      let statement = change == .drop ? "DELETE FROM output_dead" : "UPDATE output_dead SET is_requeued = true"
-      let changed = try connection.query(
-        """
-        WITH changed AS (\(statement) WHERE output = $1 AND report BETWEEN $2 AND $3 RETURNING 1) SELECT count(*) FROM changed
-        """, [name, String(ids.lowerBound), String(ids.upperBound)], by: by)
-      return Int(changed.int(0, 0))
-    }
+  private func letters(_ connection: PostgreSQLConnection, _ by: Deadline) -> DeadLetters {
+    DeadLetters(statements: SQLStatements(driver: PostgreSQLDriver(connection, by: by)), output: name)
   }
 
   private func ask<Result>(

@@ -9,7 +9,7 @@ import Synchronization
 /// A commit that is not known to be at rest (the connection was lost, the deadline passed, no standby confirmed it) is a
 /// failure, and its packets come again. Until the database commits again, packets are refused at once: each group that
 /// waits for a missing standby would hold a connection and its streams' rows.
-actor PostgreSQLPacketStore: PacketStore {
+actor PostgreSQLPacketStore: ReadStore {
   struct Options: Sendable {
     var target: PostgreSQLTarget
     /// Reports are deleted after as many days; nil: they are kept.
@@ -31,8 +31,12 @@ actor PostgreSQLPacketStore: PacketStore {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private let options: Options
-  private let setup: PostgreSQLSetup
-  private let readers: PostgreSQLReaders
+  private nonisolated var setup: PostgreSQLSetup {
+    PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
+  }
+  let readers: StoreReaders
+  /// Of changes of records.
+  let writing: StoreReader
   private let upkeep: PostgreSQLUpkeep
   private let health = Mutex<(failure: String?, warnings: [String])>((nil, []))
   private let counts = Mutex(StoreCounts())
@@ -47,8 +51,6 @@ actor PostgreSQLPacketStore: PacketStore {
     health.withLock { $0.warnings } + (readers.damaged.warning.map { [$0] } ?? [])
   }
   nonisolated var recheckInterval: Duration? { .milliseconds(500) }
-  nonisolated var queries: (any ReportQueries)? { readers.page }
-  nonisolated var recordStore: (any RecordStore)? { readers.records }
   nonisolated var figures: StoreCounts { counts.withLock { $0 } }
 
   /// Connects and makes the tables in an empty schema. A database that is away, starting or full of connections is
@@ -59,8 +61,11 @@ actor PostgreSQLPacketStore: PacketStore {
     do throws(PacketError) { packer = try RestPacker() } catch {
       throw .failed(PostgreSQLError(kind: .lost, message: "there is no memory to pack reports"))
     }
-    setup = PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
-    readers = PostgreSQLReaders(options.target, commitDeadline: options.commitDeadline)
+    let setup = PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
+    readers = StoreReaders(
+      reports: PostgreSQLSetup(target: options.target, deadline: .seconds(30)).byIndex,
+      page: PostgreSQLSetup(target: options.target, deadline: .seconds(5)).byIndex, records: setup)
+    writing = StoreReader(setup, label: "writing")
     upkeep = PostgreSQLUpkeep(setup, options, time: options.time)
     do throws(PostgreSQLSetup.Refusal) { connection = try setup.connect() } catch {
       guard error.isTemporary else { throw error }
@@ -75,6 +80,7 @@ actor PostgreSQLPacketStore: PacketStore {
     recovery?.cancel()
     connection = nil
     await readers.close()
+    await writing.close()
     await upkeep.close()
   }
 
@@ -142,43 +148,7 @@ actor PostgreSQLPacketStore: PacketStore {
     return opened
   }
 
-  // MARK: Reading and maintaining
-
-  func state(of stream: StreamID) async throws(StoreFailure) -> StreamState? {
-    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.state(of: stream) } catch {
-      throw .unavailable(error.description)
-    }
-  }
-
-  func deviceCount() async throws(StoreFailure) -> Int {
-    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.deviceCount() } catch {
-      throw .unavailable(error.description)
-    }
-  }
-
-  func hasPackets(of device: String) async throws(StoreFailure) -> Bool {
-    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.hasPackets(of: device) } catch {
-      throw .unavailable(error.description)
-    }
-  }
-
-  func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
-    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.page(filter) } catch {
-      throw .unavailable(error.description)
-    }
-  }
-
-  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? {
-    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.report(id) } catch {
-      throw .unavailable(error.description)
-    }
-  }
-
-  func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
-    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.records(filter) } catch {
-      throw .unavailable(error.description)
-    }
-  }
+  // MARK: Maintaining
 
   nonisolated func outputSource(_ name: String) -> any OutputSource {
     PostgreSQLOutputSource(setup.byIndex, name: name, time: options.time)

@@ -21,12 +21,16 @@ enum PostgreSQLSchema {
 
   /// Of an empty database: in the version that is the latest now.
   static let sql =
-    tables + PostgreSQLBlocks.schema + RecordTables.postgreSQL + FleetSchema.postgreSQL + functions + groups
+    tables + CopiedBlocks.schema + RecordTables.postgreSQL + FleetSchema.postgreSQL + functions + groups
 
   /// Steps from `firstVersion` on, each to the version behind it.
   static let migrations = [
-    // 23: what becomes of a packet is no longer decided here.
+    // 23: what becomes of a packet is no longer decided here. Dead letters are as on SQLite.
     """
+    ALTER TABLE output_dead ALTER COLUMN is_requeued DROP DEFAULT,
+      ALTER COLUMN is_requeued TYPE bigint USING is_requeued::integer,
+      ALTER COLUMN noted TYPE bigint USING (extract(epoch FROM noted) * 1000)::bigint;
+    ALTER TABLE output_dead RENAME COLUMN noted TO time;
     ALTER TABLE streams ADD COLUMN forgotten_unset uuid;
     UPDATE streams SET forgotten_unset = forgotten, forgotten = NULL WHERE forgotten < '\(firstSetID)';
     DROP FUNCTION prism_take_group;
@@ -36,7 +40,7 @@ enum PostgreSQLSchema {
   ]
 
   /// The row of `store_mark` says who this store is (`StoreMark`). `facts` are those of the database's service, as in the store
-  /// on SQLite (`ServiceFacts`). `outputs` has the leader's row, and `output_dead` dead letters (`PostgreSQLOutputSource`).
+  /// on SQLite (`ServiceFacts`). `outputs` has the leader's row, and `output_dead` dead letters (`DeadLetters`).
   private static let tables = """
     CREATE TABLE prism_schema (version integer NOT NULL);
     INSERT INTO prism_schema VALUES (0);
@@ -50,8 +54,8 @@ enum PostgreSQLSchema {
     CREATE TABLE days (day date PRIMARY KEY, first_report bigint NOT NULL);
     CREATE TABLE outputs (output text PRIMARY KEY, cursor bigint NOT NULL, seen timestamptz NOT NULL,
       epoch bigint NOT NULL DEFAULT 0, beat bigint NOT NULL DEFAULT 0, is_free boolean NOT NULL DEFAULT false);
-    CREATE TABLE output_dead (output text, report bigint, cause text NOT NULL, noted timestamptz NOT NULL,
-      is_requeued boolean NOT NULL DEFAULT false, PRIMARY KEY (output, report));
+    CREATE TABLE output_dead (output text, report bigint, cause text NOT NULL, time bigint NOT NULL,
+      is_requeued bigint NOT NULL, PRIMARY KEY (output, report));
     CREATE TABLE replicas (replica text PRIMARY KEY, seen timestamptz NOT NULL);
     CREATE TABLE streams (id bigint GENERATED ALWAYS AS IDENTITY UNIQUE, device text COLLATE "C", namespace text COLLATE "C",
       kind "char", last_packet uuid, packets bigint NOT NULL DEFAULT 0, ledger text, received timestamptz NOT NULL,

@@ -38,7 +38,7 @@ public struct PostgreSQLSetup: Sendable {
 
   let target: PostgreSQLTarget
   /// Of connecting, and of each statement but a commit.
-  let deadline: Duration
+  var deadline: Duration
   /// Reports are read by the indexes of their ids, by one process. The statistics of the day that is written are missing or
   /// old. With them a page would be a scan of that whole day, by several processes. A scan of a small table that has no index
   /// has a high price then, for which PostgreSQL would compile each question for 100 ms.

@@ -93,17 +93,20 @@ actor PostgreSQLUpkeep {
     let began = time.uptime
     guard began >= quiet.mergingRestsUntil else { return true }
     let isMore = try step { (by) throws(PostgreSQLError) in
-      let source = PostgreSQLBlocks(connection: connection, deadline: by)
+      let driver = PostgreSQLDriver(connection, by: by)
       let merged = try connection.query(
         "SELECT coalesce(max(value), 0) FROM facts WHERE name = '\(Self.mergedFact)'", by: by)
-      let found = try quiet.blocks.merge(
-        after: merged.int(0, 0), before: try source.horizon(), day: { $0.received.lowerBound / 86_400_000 }, of: source)
+      let found = try PostgreSQLError.only {
+        try quiet.blocks.merge(
+          after: merged.int(0, 0), before: try driver.horizon(), day: { $0.received.lowerBound / 86_400_000 },
+          of: StoreTables(driver))
+      }
       let last: Int64
       switch found {
       case .wait: return false
       case .stays(let id): last = id
       case .merged(_, let head, let body):
-        try source.replace(by: head, body)
+        try PostgreSQLError.only { try StoreTables(driver).replace(by: head, body) }
         last = head.last
       }
       _ = try connection.query(

@@ -2,7 +2,11 @@ import PrismSQLite
 
 /// Statements that SQLite and PostgreSQL both read, within one transaction. Parameters are `$1` and on, numbers are `bigint`.
 protocol SQLDriver: AnyObject {
-  /// - Parameter isWriting: no other connection writes until it ends.
+  /// Where the tables are not the same.
+  var dialect: SQLDialect { get }
+  /// Reports with ids from this one on are not final: an open transaction may still fill them. Asked before a transaction.
+  func horizon() throws -> Int64
+  /// - Parameter isWriting: no other connection writes to the file until it ends. false: all that is read is of one state.
   func begin(isWriting: Bool) throws
   func commit() throws
   /// Ends the transaction without a trace. Never fails: a connection that can't do it is closed.
@@ -14,6 +18,8 @@ protocol SQLDriver: AnyObject {
   /// Why the statements failed: the database, and its own words.
   func description(of error: any Error) -> String
 }
+
+enum SQLDialect { case sqlite, postgreSQL }
 
 /// A row of a statement whose columns are an enumeration.
 struct SQLRow<Column: SQLiteColumn> {
@@ -58,6 +64,9 @@ final class SQLiteDriver: SQLDriver {
     statements = SQLiteStatements(connection)
   }
 
+  var dialect: SQLDialect { .sqlite }
+  /// There is one writer at a time.
+  func horizon() -> Int64 { .max }
   func begin(isWriting: Bool) throws { try connection.execute(isWriting ? "BEGIN IMMEDIATE" : "BEGIN") }
   func commit() throws { try connection.execute("COMMIT") }
   func rollBack() { connection.rollBack() }

@@ -12,8 +12,10 @@ struct CollectorDatabase {
   private var service = ServiceTime()
   /// Remembered for a database that must be replaced.
   private var newestReport: Int64 = 0
-  /// How often the database was replaced: a check that began before says nothing of the new one.
-  private(set) var replacements = 0
+  /// For readers, and for a check in the background: one that began before a replacement says nothing of the new database.
+  let source: SQLiteSource
+  /// Reads blocks that are merged.
+  let merging: StoreReader
   /// The database is damaged and was replaced too often: until then, in uptime, no packet is taken.
   private(set) var refusal: (error: SQLiteError, until: Duration)?
   /// Until it is opened again.
@@ -21,7 +23,12 @@ struct CollectorDatabase {
   /// A database was opened in this process.
   private var hasBegun = false
 
-  init(_ files: DatabaseFiles, _ options: SQLitePacketStore.Options) { (self.files, self.options) = (files, options) }
+  init(
+    _ files: DatabaseFiles, _ options: SQLitePacketStore.Options, _ source: SQLiteSource, _ damaged: DamagedBlocks
+  ) {
+    (self.files, self.options, self.source) = (files, options, source)
+    merging = StoreReader(source, label: "merging", damaged)
+  }
 
   var isOpen: Bool { open != nil }
 
@@ -102,7 +109,6 @@ struct CollectorDatabase {
   /// Sets the database aside and begins another. - Throws: if that fails; then no packet is taken for a while.
   mutating func replace(for cause: String) throws(SQLiteError) {
     open = nil
-    replacements += 1
     do throws(SQLiteError) { open = try opening.replace(for: cause) } catch {
       refusal = (error, options.time.uptime + Self.refusalDuration)
       throw error

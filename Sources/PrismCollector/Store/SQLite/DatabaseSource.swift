@@ -33,14 +33,13 @@ final class DatabaseSource {
 
   private let connection: SQLiteConnection
   private(set) var streams: [Int64: KnownStream] = [:]
-  /// nil: its tables can't be read.
-  private let blocks: SQLiteBlocks?
+  private let tables: StoreTables
   private let reader = BlockReader()
 
   /// - Throws: where no database can be opened there.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
     connection = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
-    blocks = try? SQLiteBlocks(connection)
+    tables = StoreTables(SQLiteDriver(connection))
     readStreams()
   }
 
@@ -57,7 +56,7 @@ final class DatabaseSource {
 
   /// nil: it has no identity that can be read.
   var store: StoreMark? {
-    guard let mark = try? StoreMark(connection), mark.id > 0 else { return nil }
+    guard let mark = try? tables.mark(), mark.id > 0 else { return nil }
     return StoreMark(id: mark.id, life: max(0, mark.life))
   }
 
@@ -156,16 +155,12 @@ final class DatabaseSource {
   /// The next blocks behind `cursor`: whole ones, each by its checksum.
   func blocks(after cursor: Int64) -> Slice {
     var slice = Slice(cursor: cursor)
-    guard let blocks else {
-      slice.isLast = true
-      return slice
-    }
-    do throws(SQLiteError) {
-      let heads = try blocks.heads(cursor + 1...Int64.max, isNewestFirst: false, limit: Self.sliceMax)
+    do {
+      let heads = try tables.heads(cursor + 1...Int64.max, isNewestFirst: false, limit: Self.sliceMax)
       for head in heads {
         // A damaged tree may lead back, for ever.
         guard head.id > slice.cursor else { throw SQLiteError.corrupt("ids do not rise") }
-        if let found = found(head, blocks) { slice.blocks.append(found) } else { slice.lost += head.rows }
+        if let found = found(head) { slice.blocks.append(found) } else { slice.lost += head.rows }
         slice.cursor = head.last
       }
       slice.isLast = heads.isEmpty
@@ -176,13 +171,13 @@ final class DatabaseSource {
   }
 
   /// nil if the block is damaged.
-  private func found(_ head: BlockHead, _ blocks: SQLiteBlocks) -> Found? {
-    guard let body = try? blocks.body(of: head.id), let opened = reader.opened(head, body) else { return nil }
+  private func found(_ head: BlockHead) -> Found? {
+    guard let body = try? tables.body(of: head.id), let opened = reader.opened(head, body) else { return nil }
     var found = Found(head: head, body: body, runs: opened.block.runs)
     for run in found.runs where run.stream.kind.hasPayload {
       for report in run.ids {
         // Damaged ones are left out: their reports say so.
-        guard let payload = try? blocks.payload(of: report, received: run.received) else { continue }
+        guard let payload = try? tables.payload(of: report, received: run.received) else { continue }
         found.payloads.append((report, payload))
       }
     }
@@ -211,8 +206,8 @@ final class DatabaseSource {
   }
 
   private func isDamaged(from id: Int64) -> Bool {
-    do throws(SQLiteError) {
-      let found = try blocks?.heads(id...Int64.max, isNewestFirst: false, limit: 1).first
+    do {
+      let found = try tables.heads(id...Int64.max, isNewestFirst: false, limit: 1).first
       return found.map { $0.last < id } ?? false
     } catch { return true }
   }

@@ -24,18 +24,4 @@ extension PacketDatabase {
     try SQLiteError.only { try group.carryOut(records, numbers, now: receivedTime) }
     return group.outcomes
   }
-
-  func state(of name: StreamID) throws(SQLiteError) -> StreamState? {
-    guard let stream = try streams.find(name)?.number else { return nil }
-    let statement = try connection.prepare("SELECT \(StateColumn.list) FROM streams WHERE id = \(stream)")
-    return try statement.first(of: StateColumn.self) { row in
-      StreamState(
-        lastPacket: PacketID(bytes: row.bytes(.lastPacket)), packets: row.int(.packets), ledger: row.string(.ledger))
-    }
-  }
-
-  private enum StateColumn: String, SQLiteColumn {
-    case lastPacket = "last_packet"
-    case packets, ledger
-  }
 }

@@ -6,9 +6,7 @@ import PrismSQLite
 final class PacketDatabase {
   let connection: SQLiteConnection
   let streams: StreamTable
-  let records: RecordTables
-  private let blocks: SQLiteBlocks
-  private let writer: SQLiteBlockWriter
+  let tables: StoreTables
   private let packer: RestPacker
   private let noteDay: SQLiteStatement
   /// Of the next report. Ids only rise, over a database that replaces a damaged one too.
@@ -24,12 +22,10 @@ final class PacketDatabase {
     if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
       try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
     }
-    records = RecordTables(SQLiteDriver(connection))
-    (streams, blocks) = (try StreamTable(connection), try SQLiteBlocks(connection))
-    writer = try SQLiteBlockWriter(connection)
+    (tables, streams) = (StoreTables(SQLiteDriver(connection)), try StreamTable(connection))
     packer = try SQLiteError.packing { () throws(PacketError) in try RestPacker() }
     noteDay = try connection.prepare("INSERT OR IGNORE INTO days VALUES (:day, :first_report)")
-    let newest = try blocks.newestID()
+    let newest = try connection.firstInt("SELECT last FROM blocks ORDER BY id DESC LIMIT 1") ?? 0
     nextReport = max(newest, try connection.firstInt("SELECT value FROM facts WHERE name = 'newest_report'") ?? 0) + 1
   }
 
@@ -40,6 +36,8 @@ final class PacketDatabase {
   func fact(_ name: String) throws(SQLiteError) -> Int64? {
     try connection.firstInt("SELECT value FROM facts WHERE name = '\(name)'")
   }
+
+  var records: RecordTables { tables.records }
 
   /// No report gets an id up to this one any more.
   func skipReports(upTo id: Int64) throws(SQLiteError) {
@@ -62,9 +60,10 @@ final class PacketDatabase {
     let row = try SQLiteError.packing { () throws(PacketError) in
       try ReportBlock(runs: [run], text: packet.text).row(packet.reports, packer)
     }
-    try writer.insert(row.head, row.body)
-    for (index, payload) in packet.payloads.enumerated() {
-      try writer.insert(payload: payload, of: run.first + Int64(index))
+    let payloads = packet.payloads.enumerated().map { (run.first + Int64($0), $1) }
+    try SQLiteError.only {
+      try tables.insert(row.head, row.body)
+      try tables.insert(payloads: payloads)
     }
     nextReport += Int64(run.count)
   }
@@ -78,14 +77,13 @@ final class PacketDatabase {
   }
 
   /// A block of another database, under the ids that it has there. - Returns: false: there are reports of these ids.
-  func adopt(_ head: BlockHead, _ body: [UInt8]) throws(SQLiteError) -> Bool {
-    guard try blocks.heads(head.ids, isNewestFirst: false, limit: 1).isEmpty else { return false }
-    try writer.insert(head, body)
-    return true
-  }
-
-  func adopt(payload: [UInt8], of report: Int64) throws(SQLiteError) {
-    try writer.insert(payload: payload, of: report)
+  func adopt(_ found: DatabaseSource.Found) throws(SQLiteError) -> Bool {
+    try SQLiteError.only {
+      guard try tables.heads(found.head.ids, isNewestFirst: false, limit: 1).isEmpty else { return false }
+      try tables.insert(found.head, found.body)
+      try tables.insert(payloads: found.payloads)
+      return true
+    }
   }
 
   // MARK: Merging
@@ -109,8 +107,14 @@ final class PacketDatabase {
       case .wait: break
       case .stays(let id): try set(Self.mergedFact, id)
       case .merged(let former, let head, let body):
-        guard try blocks.heads(head.ids, isNewestFirst: false, limit: former.count + 1) == former else { return }
-        try writer.replace(head.ids, by: head, body)
+        let isReplaced = try SQLiteError.only {
+          guard try tables.heads(head.ids, isNewestFirst: false, limit: former.count + 1) == former else {
+            return false
+          }
+          try tables.replace(by: head, body)
+          return true
+        }
+        guard isReplaced else { return }
         try set(Self.mergedFact, head.last)
       }
     }

@@ -19,12 +19,16 @@ enum PacketSchema {
     CREATE TABLE imports (
       file TEXT PRIMARY KEY, cursor INTEGER NOT NULL, saved INTEGER NOT NULL, lost INTEGER NOT NULL, is_done INTEGER NOT NULL
     ) WITHOUT ROWID;
-    \(SQLiteBlocks.schema)
+    CREATE TABLE blocks (id INTEGER PRIMARY KEY, last INTEGER NOT NULL, rows INTEGER NOT NULL, text_bytes INTEGER NOT NULL,
+      received_first INTEGER NOT NULL, received_last INTEGER NOT NULL, created_first INTEGER NOT NULL,
+      created_last INTEGER NOT NULL, types TEXT, devices TEXT, sum INTEGER NOT NULL, body BLOB NOT NULL);
+    CREATE TABLE payloads (report INTEGER PRIMARY KEY, sum INTEGER NOT NULL, payload BLOB NOT NULL);
     -- A second time, so that a damaged header is not taken for a newer program's.
     INSERT INTO facts VALUES ('version', \(version));
     \(RecordTables.sqlite)
     \(StoreMark.newInSQLite)
-    \(SQLiteOutputSource.schema)
+    CREATE TABLE output_dead (output TEXT, report INTEGER, cause TEXT NOT NULL, time INTEGER NOT NULL,
+      is_requeued INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (output, report)) WITHOUT ROWID;
     PRAGMA user_version = \(version);
     """
 

@@ -235,9 +235,8 @@ struct SQLiteMaintenance {
     let slice = source.blocks(after: cursor)
     try database.connection.transaction { () throws(SQLiteError) in
       var saved = 0
-      for found in slice.blocks where try database.adopt(found.head, found.body) {
+      for found in slice.blocks where try database.adopt(found) {
         saved += found.head.rows
-        for payload in found.payloads { try database.adopt(payload: payload.bytes, of: payload.report) }
         for run in found.runs {
           // Its id may be among those that could not be read.
           let stream = try database.streams.findOrAdd(run.stream)

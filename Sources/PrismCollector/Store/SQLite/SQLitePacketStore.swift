@@ -8,7 +8,7 @@ import Synchronization
 /// A commit is synced before its answer. After a commit that failed the file is opened again, since only reading it can
 /// tell what holds. How old something is counts in days on which the collector ran (`servedSeconds`): a wrong wall clock
 /// makes nothing older.
-actor SQLitePacketStore: PacketStore {
+actor SQLitePacketStore: ReadStore {
   struct Options: Sendable {
     var folder: String
     /// Reports are deleted after as many days; nil: they are kept.
@@ -36,7 +36,7 @@ actor SQLitePacketStore: PacketStore {
   /// nil: closed.
   private var lock: StateLock?
   private let files: DatabaseFiles
-  let readers: SQLiteReaders
+  let readers: StoreReaders
   private let failureNow = Mutex<String?>(nil)
   private let warningsNow = Mutex<[String]>([])
   private let counts = Mutex(StoreCounts())
@@ -47,31 +47,29 @@ actor SQLitePacketStore: PacketStore {
 
   nonisolated var failure: String? { failureNow.withLock { $0 } }
   nonisolated var warnings: [String] {
-    warningsNow.withLock { $0 } + (readers.damage.blocks.warning.map { [$0] } ?? [])
+    warningsNow.withLock { $0 } + (readers.damaged.warning.map { [$0] } ?? [])
   }
   nonisolated var figures: StoreCounts { counts.withLock { $0 } }
   nonisolated var recheckInterval: Duration? { nil }
-  nonisolated var queries: (any ReportQueries)? { readers.page }
-  nonisolated var recordStore: (any RecordStore)? { self }
   var unixMilliseconds: Int64 { options.time.unixMilliseconds }
-  var databasePlace: (path: String, vfs: String?) { (files.path, options.vfs) }
 
   /// Takes the folder for this process, and opens the database in it, checked where the last run did not end in order.
   init(_ options: Options) throws {
     self.options = options
     lock = try StateLock(folder: options.folder)
     files = DatabaseFiles(folder: options.folder)
-    readers = SQLiteReaders(path: files.path, vfs: options.vfs)
+    let source = SQLiteSource(path: files.path, vfs: options.vfs)
+    readers = StoreReaders(reports: source, page: source, records: source)
     files.protect()
-    database = CollectorDatabase(files, options)
+    database = CollectorDatabase(files, options, source, readers.damaged)
     var isLeftUnchecked = false
     do throws(SQLiteError) { isLeftUnchecked = try database.openAtStart() } catch {
       guard error.isDamagedAgain else { throw error }
       failureNow.withLock { $0 = error.message }
       options.log.error("the collector takes no packets", ["cause": error.message])
     }
-    readers.damage.setHandler { [weak self] error, since in
-      Task { [weak self] in _ = await self?.failed(reading: error, since: since) }
+    source.setHandler { [weak self] error, since in
+      await self?.failed(reading: error, since: since) ?? .unavailable("the collector stops")
     }
     if isLeftUnchecked {
       let check = Task { await checkLater() }
@@ -85,6 +83,7 @@ actor SQLitePacketStore: PacketStore {
     let wasOpen = database.isOpen
     // The connection that writes is the last one: it empties the log.
     await readers.close()
+    await database.merging.close()
     database.close()
     if wasOpen { files.markClean() }
     lock = nil
@@ -100,7 +99,7 @@ actor SQLitePacketStore: PacketStore {
       let idsSince = now - options.idDays * 86_400_000
       let outcomes = try database.connection.transaction { () throws(SQLiteError) in
         try self.database.noteServed(in: database)
-        let mark = try StoreMark(database.connection)
+        let mark = try SQLiteError.only { try database.tables.mark() }
         let outcomes = try database.take(group, receivedTime: now, day: day, idsSince: idsSince, in: mark)
         counts.withLock { $0.mark = mark }
         return outcomes
@@ -111,52 +110,31 @@ actor SQLitePacketStore: PacketStore {
     }
   }
 
-  func state(of stream: StreamID) async throws(StoreFailure) -> StreamState? {
-    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
-      try database.state(of: stream)
-    }
+  // MARK: Records
+
+  func change(
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
+  ) async throws(RecordFailure) -> [RecordChanged] {
+    let result: Result<[RecordChanged], RecordFailure>
+    do throws(StoreFailure) {
+      let now = unixMilliseconds
+      result = try perform("records can't be changed", "records are changed again") { database throws(SQLiteError) in
+        let connection = database.connection
+        try connection.execute("BEGIN IMMEDIATE")
+        defer { connection.rollBack() }
+        let result = try SQLiteError.only { try database.records.change(changes, of: place, if: condition, now: now) }
+        if case .success = result { try connection.execute("COMMIT") }
+        return result
+      }
+    } catch { throw .store(error) }
+    return try result.get()
   }
 
-  func deviceCount() async throws(StoreFailure) -> Int {
-    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
-      Int(try database.connection.firstInt("SELECT count(DISTINCT device) FROM streams") ?? 0)
+  /// - Parameter since: replacements before the reading began.
+  private func failed(reading error: SQLiteError, since: Int) -> StoreFailure {
+    if since == database.source.replacements, error.isDamage || (error.isStatementError && database.hasLostTables) {
+      replace(error.description)
     }
-  }
-
-  func hasPackets(of device: String) async throws(StoreFailure) -> Bool {
-    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
-      let statement = try database.connection.prepare("SELECT 1 FROM streams WHERE device = :device LIMIT 1")
-      statement.bind(":device", device)
-      return try statement.step()
-    }
-  }
-
-  // MARK: Reading
-
-  func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
-    let since = readers.damage.replacements
-    do throws(SQLiteError) { return try await readers.reports.page(filter) } catch {
-      throw failed(reading: error, since: since)
-    }
-  }
-
-  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? {
-    let since = readers.damage.replacements
-    do throws(SQLiteError) { return try await readers.reports.report(id) } catch {
-      throw failed(reading: error, since: since)
-    }
-  }
-
-  func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
-    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
-      try SQLiteError.only { try database.records.page(filter) }
-    }
-  }
-
-  /// - Parameter since: replacements before the reading began; nil: they are not known.
-  func failed(reading error: SQLiteError, since: Int? = nil) -> StoreFailure {
-    let isOfThis = since == nil || since == readers.damage.replacements
-    if isOfThis, error.isDamage || (error.isStatementError && database.hasLostTables) { replace(error.description) }
     return .unavailable("the database can't be read")
   }
 
@@ -203,11 +181,7 @@ actor SQLitePacketStore: PacketStore {
       database throws(SQLiteError) in
       (try database.fact(PacketDatabase.mergedFact) ?? 0, try database.dayStarts())
     }
-    let since = readers.damage.replacements
-    let found: BlockMerge.Result
-    do throws(SQLiteError) { found = try await readers.merging.merge(after: last, days: days) } catch {
-      throw failed(reading: error, since: since)
-    }
+    let found = try await database.merging.merge(after: last, days: days)
     if case .wait = found { return false }
     try perform("blocks can't be merged", "blocks are merged again") { database throws(SQLiteError) in
       try database.take(found)
@@ -221,9 +195,9 @@ actor SQLitePacketStore: PacketStore {
 
   /// SQLite's check of a file that is too large to be checked before the start.
   private func checkLater() async {
-    let before = database.replacements
+    let before = database.source.replacements
     let found = await IntegrityCheck(path: files.path, vfs: options.vfs).runInBackground()
-    guard !isClosed, database.replacements == before else { return }
+    guard !isClosed, database.source.replacements == before else { return }
     switch found {
     case .success(let faults):
       if let fault = faults.first { replace(fault) }
@@ -274,10 +248,10 @@ actor SQLitePacketStore: PacketStore {
 
   private func replace(_ cause: String) {
     guard !isClosed else { return }
-    readers.closeLater()
+    for reader in readers.all + [database.merging] { reader.closeLater() }
     do throws(SQLiteError) { try database.replace(for: cause) } catch {
       note(failure: error.cause, "the collector's database is damaged, and no new one is begun")
     }
-    readers.damage.noteReplacement()
+    database.source.noteReplacement()
   }
 }

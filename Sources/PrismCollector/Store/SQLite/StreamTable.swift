@@ -41,7 +41,7 @@ struct StreamTable {
   /// The newest id of a stream that was forgotten of those that were made before the device's clock was set.
   static func unsetFact(of stream: Int64) -> String { "unset_\(stream)" }
 
-  /// What the verdicts about these packets ask for.
+  /// The streams of these packets, with the ids that the packets name.
   func known(to submissions: [PacketSubmission]) throws(SQLiteError) -> [StreamID: KnownStream] {
     var streams: [StreamID: KnownStream] = [:]
     for delivery in submissions.map(\.packet.delivery) {
@@ -91,20 +91,6 @@ struct StreamTable {
     findPacket.bind(":stream", stream)
     findPacket.bind(":packet", packet.bytes)
     return try findPacket.hasRow()
-  }
-
-  /// Whether a packet of a sender is known, on any connection.
-  static func has(
-    _ packet: PacketID, of stream: StreamID, in connection: SQLiteConnection
-  ) throws(SQLiteError) -> Bool {
-    let select = try connection.prepare(
-      """
-      SELECT 1 FROM streams s WHERE device = :device AND namespace = :namespace AND kind = :kind
-      AND (last_packet = :packet OR EXISTS (SELECT 1 FROM packets WHERE stream = s.id AND packet = :packet))
-      """)
-    bind(select, stream)
-    select.bind(":packet", packet.bytes)
-    return try select.hasRow()
   }
 
   /// - Parameter number: the packet's place in its stream, from 1.

@@ -1,0 +1,211 @@
+import PrismBase
+import PrismPacket
+import PrismProtocol
+import PrismSQLite
+
+/// Opens connections to a store for those who read it, and says what it is when one of them fails.
+protocol SQLSource: Sendable {
+  /// - Parameter isLong: for a reading that may take minutes.
+  func driver(isLong: Bool) throws -> any SQLDriver
+  /// How often the database was replaced: a reading that began before finds the damage of one that was set aside.
+  var replacements: Int { get }
+  func failure(_ error: any Error, since replacements: Int) async -> StoreFailure
+  /// Whether the same transaction may succeed at once.
+  func isTransient(_ error: any Error) -> Bool
+}
+
+/// Reads a store on a connection and a queue of its own: no question holds up packets or outputs.
+actor StoreReader: ReportQueries {
+  private let executor: DispatchQueueExecutor
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private static let attemptsMax = 8
+
+  private let source: any SQLSource
+  private let blocks: BlockReader
+  /// nil: it is opened when it is used.
+  private var driver: (any SQLDriver)?
+
+  init(_ source: any SQLSource, label: String = "reader", _ damaged: DamagedBlocks = DamagedBlocks()) {
+    (self.source, blocks) = (source, BlockReader(damaged))
+    executor = DispatchQueueExecutor(label: "prism.collector.\(label)")
+  }
+
+  /// The file is about to be moved.
+  nonisolated func closeLater() { Task { await close() } }
+  func close() { driver = nil }
+
+  /// Runs `body` in one state of the database.
+  func read<Result: Sendable>(
+    _ body: @Sendable (StoreTables) throws -> Result
+  ) async throws(StoreFailure) -> Result { try await ask(body) }
+
+  /// Changes the database in one transaction. If `body` refuses, nothing is changed.
+  func change<Value: Sendable, Refusal: Error>(
+    _ body: @Sendable (StoreTables) throws -> Result<Value, Refusal>
+  ) async throws(StoreFailure) -> Result<Value, Refusal> {
+    let since = source.replacements
+    var attempt = 0
+    while true {
+      attempt += 1
+      do {
+        let driver = try driver ?? source.driver(isLong: false)
+        self.driver = driver
+        try driver.begin(isWriting: true)
+        defer { driver.rollBack() }
+        let result = try body(StoreTables(driver))
+        if case .success = result { try driver.commit() }
+        return result
+      } catch {
+        guard attempt < Self.attemptsMax, source.isTransient(error) else {
+          throw await source.failure(error, since: since)
+        }
+      }
+    }
+  }
+
+  /// Reads on a connection and a queue for this reading, which may take minutes. An error of `body` comes as it is.
+  nonisolated func readApart(_ body: @escaping @Sendable (StoreTables) throws -> Void) async throws {
+    let (source, since) = (source, source.replacements)
+    do {
+      try await OwnedQueue.run("prism.collector.snapshot") {
+        let driver = try source.driver(isLong: true)
+        try driver.begin(isWriting: false)
+        defer { driver.rollBack() }
+        try body(StoreTables(driver))
+      }
+    } catch let error as SQLiteError { throw await source.failure(error, since: since) }
+  }
+
+  /// - Parameter isFinal: the body asks for what is final.
+  private func ask<Result>(
+    isFinal: Bool = false, _ body: (StoreTables) throws -> Result
+  ) async throws(StoreFailure) -> Result {
+    let since = source.replacements
+    do {
+      let driver = try driver ?? source.driver(isLong: false)
+      self.driver = driver
+      let horizon = isFinal ? try driver.horizon() : .max
+      try driver.begin(isWriting: false)
+      let result = try body(StoreTables(driver, horizon: horizon))
+      try driver.commit()
+      return result
+    } catch {
+      driver?.rollBack()
+      if driver?.dialect == .sqlite { driver = nil }  // the file may be replaced
+      throw await source.failure(error, since: since)
+    }
+  }
+
+  // MARK: Reports
+
+  func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
+    try await ask(isFinal: true) { try blocks.page($0.final(filter), of: $0) }
+  }
+
+  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? {
+    try await ask { try blocks.report(id, of: $0) }
+  }
+
+  /// The next blocks to merge behind an id, and what they become. - Parameter days: the ids at which days begin, ascending.
+  func merge(after id: Int64, days: [Int64]) async throws(StoreFailure) -> BlockMerge.Result {
+    try await ask {
+      try blocks.merge(after: id, before: .max, day: { head in Int64(days.count { $0 <= head.id }) }, of: $0)
+    }
+  }
+
+  // MARK: The page's questions
+
+  func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>] {
+    try await ask(isFinal: true) { try blocks.windows($0.final(filter), of: $0) }
+  }
+
+  func newestID() async throws(StoreFailure) -> Int64 { try await ask(isFinal: true) { try $0.newestID() } }
+
+  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? {
+    try await ask { try blocks.receivedTime(from: id, of: $0) }
+  }
+
+  func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] {
+    try await ask { try blocks.counts(filter, grouping, of: $0) }
+  }
+
+  func numbers(
+    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
+  ) async throws(StoreFailure) -> [ReportNumber] {
+    try await ask { try blocks.numbers(filter, path: path, grouping, limit: limit, of: $0) }
+  }
+
+  func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] {
+    try await ask { try $0.streams(of: device, limit: limit) }
+  }
+
+  func types(limit: Int) async throws(StoreFailure) -> [TypeName] {
+    try await ask { Array(try $0.types().prefix(limit)) }
+  }
+}
+
+/// The readers of a store, each with a connection and a queue of its own: of reports, of the page's questions, of records.
+struct StoreReaders: Sendable {
+  let reports: StoreReader, page: StoreReader, records: StoreReader
+  let damaged = DamagedBlocks()
+
+  init(reports: any SQLSource, page: any SQLSource, records: any SQLSource) {
+    self.reports = StoreReader(reports, damaged)
+    self.page = StoreReader(page, label: "queries", damaged)
+    self.records = StoreReader(records, label: "records")
+  }
+
+  var all: [StoreReader] { [reports, page, records] }
+
+  func close() async { for reader in all { await reader.close() } }
+}
+
+/// The answers that the stores on SQLite and on PostgreSQL give alike.
+protocol ReadStore: PacketStore, RecordStore {
+  var readers: StoreReaders { get }
+}
+
+extension ReadStore {
+  nonisolated var queries: (any ReportQueries)? { readers.page }
+
+  func deviceCount() async throws(StoreFailure) -> Int { try await readers.reports.read { try $0.deviceCount() } }
+
+  func hasPackets(of device: String) async throws(StoreFailure) -> Bool {
+    try await readers.reports.read { try $0.hasPackets(of: device) }
+  }
+
+  func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
+    try await readers.reports.page(filter)
+  }
+
+  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? { try await readers.reports.report(id) }
+
+  func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
+    try await readers.records.read { try $0.records.page(filter) }
+  }
+
+  // MARK: Records
+
+  nonisolated var recordStore: (any RecordStore)? { self }
+
+  func record(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> CollectedRecord? {
+    try await readers.records.read { try $0.records.find(id, in: place) }
+  }
+
+  func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace] {
+    try await readers.records.read { try $0.records.commands(changedBefore: time, limit: limit) }
+  }
+
+  func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply {
+    try await readers.records.read { tables in
+      RecordReply(
+        news: try tables.records.news(to: question), store: try tables.mark(),
+        isChainBroken: try question.lastPacket.map { try !tables.has($0, of: StreamID(question)) } ?? false)
+    }
+  }
+
+  func readAll(of place: RecordPlace, _ take: @escaping @Sendable (DownLine) throws -> Void) async throws {
+    try await readers.records.readApart { try $0.records.readAll(of: place, in: try $0.mark(), take) }
+  }
+}

@@ -1,0 +1,206 @@
+import PrismPacket
+import PrismProtocol
+import PrismSQLite
+
+/// The tables of blocks, payloads and senders of one store, within a transaction.
+struct StoreTables {
+  enum BlockColumn: String, SQLiteColumn {
+    case id, last, rows
+    case textBytes = "text_bytes"
+    case receivedFirst = "received_first"
+    case receivedLast = "received_last"
+    case createdFirst = "created_first"
+    case createdLast = "created_last"
+    case types, devices, sum
+  }
+  private enum PayloadColumn: String, SQLiteColumn { case report, sum, payload }
+  private enum BodyColumn: String, SQLiteColumn { case body }
+  private enum TypesColumn: String, SQLiteColumn { case types }
+
+  let statements: SQLStatements
+  /// Ids from this one on are not final: an open transaction may still fill them.
+  private let horizon: Int64
+  var records: RecordTables { RecordTables(statements.driver) }
+  private var isOnSQLite: Bool { statements.driver.dialect == .sqlite }
+
+  /// - Parameter horizon: asked of the driver before the transaction.
+  init(_ driver: any SQLDriver, horizon: Int64 = .max) {
+    (statements, self.horizon) = (SQLStatements(driver: driver), horizon)
+  }
+
+  // MARK: Blocks
+
+  /// The part of a filter that is final.
+  func final(_ filter: ReportFilter) -> ReportFilter {
+    var filter = filter
+    filter.before = min(filter.before ?? .max, horizon)
+    return filter
+  }
+
+  /// The heads of blocks that have ids of a range, in the order of the ids or the other way.
+  func heads(_ ids: ClosedRange<Int64>, isNewestFirst: Bool, limit: Int) throws -> [BlockHead] {
+    try statements.rows(
+      of: BlockColumn.self,
+      """
+      FROM blocks WHERE id >= coalesce((SELECT max(id) FROM blocks WHERE id <= $1), 0) AND id <= $2 AND last >= $1
+      ORDER BY id \(isNewestFirst ? "DESC" : "ASC") LIMIT $3
+      """, [ids.lowerBound, ids.upperBound, limit]
+    ).map { row in
+      guard let head = Self.head(row) else { throw SQLiteError.corrupt("the head of a block is not what was written") }
+      return head
+    }
+  }
+
+  private static func head(_ row: SQLRow<BlockColumn>) -> BlockHead? {
+    let (id, last, rows) = (row.int64(.id), row.int64(.last), row.int(.rows))
+    let received = (row.int64(.receivedFirst), row.int64(.receivedLast))
+    let created = (row.int64(.createdFirst), row.int64(.createdLast))
+    guard id > 0, last >= id, rows > 0, received.0 <= received.1, created.0 <= created.1 else { return nil }
+    return BlockHead(
+      id: id, last: last, rows: rows, textBytes: row.int(.textBytes), received: received.0...received.1,
+      created: created.0...created.1, types: row.string(.types), devices: row.string(.devices), sum: row.int64(.sum))
+  }
+
+  /// nil: there is no such block.
+  func body(of block: Int64) throws -> [UInt8]? {
+    try statements.first(of: BodyColumn.self, "FROM blocks WHERE id = $1", [block])?.bytes(.body)
+  }
+
+  /// - Parameter received: when its report was received, milliseconds since 1970.
+  /// - Returns: nil: it is not there, or not what was stored.
+  func payload(of report: Int64, received: Int64) throws -> [UInt8]? {
+    let day = isOnSQLite ? "" : "AND day = (to_timestamp($2::bigint / 1000.0) AT TIME ZONE 'UTC')::date"
+    let found = try statements.first(
+      of: PayloadColumn.self, "FROM payloads WHERE report = $1 \(day)", [report, received])
+    guard let found, Checksum.of(found.bytes(.payload)) == found.int64(.sum) else { return nil }
+    return found.bytes(.payload)
+  }
+
+  func types() throws -> [TypeName] {
+    BlockNames.types(
+      try statements.rows(of: TypesColumn.self, "FROM (SELECT DISTINCT types FROM blocks WHERE types IS NOT NULL) t")
+        .map { $0.text(.types) })
+  }
+
+  /// The last id of a report; 0: there is no report. On PostgreSQL the last one that is final.
+  func newestID() throws -> Int64 {
+    guard isOnSQLite else { return max(0, horizon - 1) }
+    return try statements.integer("SELECT last FROM blocks ORDER BY id DESC LIMIT 1") ?? 0
+  }
+
+  // MARK: Writing blocks
+
+  func insert(_ head: BlockHead, _ body: [UInt8]) throws {
+    // Of the partition.
+    let (column, value) = isOnSQLite ? ("", "") : ("received, ", "to_timestamp($5::bigint / 1000.0), ")
+    try statements.run(
+      """
+      INSERT INTO blocks (\(column)\(BlockColumn.list), body)
+      VALUES (\(value)$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+      """,
+      [
+        head.id, head.last, head.rows, head.textBytes, head.received.lowerBound, head.received.upperBound,
+        head.created.lowerBound, head.created.upperBound, head.types, head.devices, head.sum, body,
+      ])
+  }
+
+  /// Payloads lie apart, so that blocks are read without them. An empty one needs no row. For SQLite.
+  func insert(payloads: [(report: Int64, bytes: [UInt8])]) throws {
+    try statements.insert(
+      PayloadColumn.self, into: "payloads",
+      rows: payloads.filter { !$0.bytes.isEmpty }.map { [$0.report, Checksum.of($0.bytes), $0.bytes] },
+      onConflict: "DO NOTHING")
+  }
+
+  /// One block in place of those that it was merged from.
+  func replace(by head: BlockHead, _ body: [UInt8]) throws {
+    try statements.run("DELETE FROM blocks WHERE id BETWEEN $1 AND $2", [head.id, head.last])
+    try insert(head, body)
+  }
+
+  // MARK: Senders
+
+  private enum StreamColumn: String, SQLiteColumn {
+    case id, device, namespace, kind, packets, received, ledger
+    case isWhole = "is_whole"
+  }
+
+  /// Both copies of a name on SQLite: in the table, and in the index of the same name.
+  private var streams: String {
+    isOnSQLite
+      ? """
+      (SELECT n.id, n.device, n.namespace, n.kind, coalesce(s.packets, 1) AS packets, s.received_time AS received, s.ledger,
+        s.device = n.device AND s.namespace = n.namespace AND s.kind = n.kind AS is_whole
+      FROM streams n INDEXED BY streams_name LEFT JOIN streams s NOT INDEXED ON s.id = n.id) t
+      """
+      : """
+      (SELECT id, device, namespace, kind::text AS kind, packets, (extract(epoch FROM received) * 1000)::bigint AS received,
+        ledger, true AS is_whole FROM streams) t
+      """
+  }
+
+  /// Those of one device, or of all, the ones heard of last first.
+  func streams(of device: String?, limit: Int) throws -> [DeviceStream] {
+    try statements.rows(
+      of: StreamColumn.self,
+      """
+      FROM \(streams) WHERE packets > 0 \(device == nil ? "" : "AND device = $2")
+      ORDER BY received DESC, device, namespace, kind LIMIT $1
+      """, device.map { [limit, $0] } ?? [limit]
+    ).map { row in
+      guard row.int(.isWhole) == 1 else { throw SQLiteError.differ("streams", row.int64(.id)) }
+      return DeviceStream(
+        device: row.text(.device), namespace: row.text(.namespace), kind: kind(row.text(.kind)),
+        packets: row.int(.packets), receivedTime: row.int64(.received), ledger: row.string(.ledger))
+    }
+  }
+
+  private func kind(_ text: String) -> String {
+    (RowKind.reports + [.records]).first { !isOnSQLite && $0.tablePrefix == text }?.name ?? text
+  }
+
+  /// How many devices have sent packets.
+  func deviceCount() throws -> Int {
+    Int(try statements.integer("SELECT count(DISTINCT device) FROM streams WHERE packets > 0") ?? 0)
+  }
+
+  /// Whether a device of this id has ever sent a packet. A stream that was brought over on SQLite may have lost its count.
+  func hasPackets(of device: String) throws -> Bool {
+    let sent = isOnSQLite ? "" : "AND packets > 0"
+    return try statements.run("SELECT 1 FROM streams WHERE device = $1 \(sent) LIMIT 1", [device]) > 0
+  }
+
+  /// Whether a packet of a sender is known.
+  func has(_ packet: PacketID, of stream: StreamID) throws -> Bool {
+    let (kind, id) = isOnSQLite ? ("$3", "$4") : ("$3::\"char\"", "$4::uuid")
+    return try statements.run(
+      """
+      SELECT 1 FROM streams s WHERE device = $1 AND namespace = $2 AND kind = \(kind)
+      AND (last_packet = \(id) OR EXISTS (SELECT 1 FROM packets WHERE stream = s.id AND packet = \(id)))
+      """,
+      [
+        stream.device, stream.namespace.text, isOnSQLite ? stream.kind.name : stream.kind.tablePrefix,
+        isOnSQLite ? packet.bytes.sqlValue : packet.description.sqlValue,
+      ]) > 0
+  }
+
+  private enum MarkColumn: String, SQLiteColumn { case id, life }
+
+  /// The store's identity.
+  func mark() throws -> StoreMark {
+    let facts = """
+      (SELECT (SELECT value FROM facts WHERE name = 'store_id') AS id, (SELECT value FROM facts WHERE name = 'store_life') AS life) f
+      """
+    let found = try statements.first(of: MarkColumn.self, "FROM \(isOnSQLite ? facts : "store_mark")")
+    return StoreMark(id: found?.int64(.id) ?? 0, life: found?.int64(.life) ?? 0)
+  }
+}
+
+extension Checksum {
+  /// Of a whole text.
+  static func of(_ bytes: [UInt8]) -> Int64 {
+    var sum = CRC32()
+    bytes.withUnsafeBytes { sum.add($0) }
+    return Int64(sum.value)
+  }
+}

@@ -1,0 +1,49 @@
+import PrismBase
+import PrismProtocol
+
+// Changes of records, on a connection of their own, so that no writer waits for packets.
+extension PostgreSQLPacketStore {
+  func change(
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
+  ) async throws(RecordFailure) -> [RecordChanged] {
+    let result: Result<[RecordChanged], RecordFailure>
+    do throws(StoreFailure) {
+      // Two packets that lose against changes may wait for each other: one of them is tried again.
+      result = try await writing.change { tables in
+        // By the clock that all replicas share.
+        let now = try tables.statements.integer("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint") ?? 0
+        return try tables.records.change(changes, of: place, if: condition, now: now)
+      }
+    } catch { throw .store(error) }
+    return try result.get()
+  }
+}
+
+extension PostgreSQLSetup: SQLSource {
+  /// Of reading all records of a table.
+  private static let longDeadline: Duration = .seconds(600)
+
+  var replacements: Int { 0 }
+
+  func driver(isLong: Bool) -> any SQLDriver {
+    var setup = self
+    if isLong { setup.deadline = Self.longDeadline }
+    return PostgreSQLDriver(setup)
+  }
+
+  func isTransient(_ error: any Error) -> Bool {
+    (error as? PostgreSQLError).map { $0.isTransient && !$0.endsConnection } ?? false
+  }
+
+  func failure(_ error: any Error, since replacements: Int) async -> StoreFailure {
+    (error as? PostgreSQLError).map { Refusal.failed($0).storeFailure } ?? (error as? Refusal)?.storeFailure
+      ?? .unavailable("\(error)")
+  }
+}
+
+extension PostgreSQLSetup.Refusal {
+  var storeFailure: StoreFailure {
+    if case .failed(let error) = self, error.isRejection { return .rejected(description) }
+    return .unavailable(description)
+  }
+}
