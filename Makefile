@@ -213,7 +213,7 @@ soak-busy: soak-build ## the end-to-end kill suites 20 times beside four busy lo
 soak-damage: soak-build ## 500 damaged databases, and 40 under the real daemon
 	PRISM_SOAK=2 swift test --skip-build --filter 'StoreFaults/Damage'
 	PRISM_E2E_DAMAGE=40 swift test --skip-build --filter DamagedStateTests
-soak-migrations: soak-build ## every I/O call of a migration fails in its turn, 2,000 power losses
+soak-migrations: soak-build ## every I/O call fails in its turn while an old database is brought over
 	PRISM_SOAK=2 swift test --skip-build --filter Migrations
 soak-model: soak-build ## 30,000 random operations on the store and its model
 	PRISM_SOAK=25 swift test --skip-build --filter ModelTests

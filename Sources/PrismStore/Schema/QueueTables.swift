@@ -26,32 +26,6 @@ enum QueueTables {
     try connection.execute(ReportViews.group(of: queue.namespace, among: namespaces, kind: queue.kind, tableCount))
   }
 
-  /// Makes the views again, of namespaces with one table a queue.
-  static func renewViews(_ connection: SQLiteConnection) throws(SQLiteError) {
-    var namespaces: [Int: NamespaceName] = [:]
-    let select = try connection.prepare("SELECT \(NameRecord.Column.list) FROM \(NameRecord.Table.namespaces.rawValue)")
-    try select.forEachRow(of: NameRecord.Column.self) { row in
-      guard let record = NameRecord(row, in: .namespaces), let name = NamespaceName(record.name) else { return }
-      namespaces[Int(record.number)] = name
-    }
-    for newest in ReportViews.oneOfEachGroup(namespaces) {
-      for kind in RowKind.reports {
-        try connection.execute(ReportViews.adding(newest, to: namespaces, kind: kind))
-      }
-    }
-  }
-
-  private enum IndexColumn: String, SQLiteColumn { case name }
-
-  /// Version 7 finds old rows by their sequence.
-  static func dropLateIndexes(_ connection: SQLiteConnection) throws(SQLiteError) {
-    var names: [String] = []
-    let select = try connection.prepare(
-      "SELECT name FROM sqlite_schema WHERE type = 'index' AND name GLOB '[mp][0-9]*_late'")
-    try select.forEachRow(of: IndexColumn.self) { names.append($0.text(.name)) }
-    for name in names { try connection.execute("DROP INDEX \(name)") }
-  }
-
   private static func schema(_ table: RowTable) -> String {
     """
     CREATE TABLE \(table.name) (

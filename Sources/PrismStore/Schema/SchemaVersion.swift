@@ -17,11 +17,12 @@ enum SchemaVersion {
     guard try connection.firstInt("SELECT count(*) FROM sqlite_schema WHERE name = 'facts'") == 1 else {
       throw .invalidContent
     }
-    // Version 1 did not write it down a second time.
-    let written =
-      try connection.fact(factKey).map { Int($0) ?? -1 } ?? (version > StoreSchema.newestVersion ? version : 1)
-    guard written == version else { throw .invalidContent }
+    let written = try connection.fact(factKey).map { Int($0) ?? -1 }
+    guard written ?? version == version else { throw .invalidContent }
     guard version <= StoreSchema.newestVersion else { throw .newer(version) }
+    guard written != nil, version >= StoreSchema.firstVersion else {
+      throw .corrupt("the database is of version \(version), before the first published one")
+    }
   }
 }
 

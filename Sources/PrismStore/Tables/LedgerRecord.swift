@@ -37,12 +37,6 @@ struct LedgerRecord: CheckedRecord, Sendable {
 
   /// nil if it is not what was written. Databases of version 1 have no checksum.
   init?(_ row: some SQLiteValues<Column>) {
-    self.init(unchecked: row)
-    guard !row.has(.checksum) || row.integer(.checksum) == checksum, ledger.isBalanced else { return nil }
-  }
-
-  /// Ignores the checksum. nil if a value can't be.
-  init?(unchecked row: some SQLiteValues<Column>) {
     guard let queue = QueueID(row.integer(.namespace), row.integer(.kind)),
       let stored = Self.count(row, .stored), let bytes = Self.count(row, .bytes), let sequence = row.integer(.sequence)
     else { return nil }
@@ -56,6 +50,7 @@ struct LedgerRecord: CheckedRecord, Sendable {
     lastAccepted = row.data(.lastAccepted).flatMap { PacketID(bytes: $0) }
     guard let segments = RowSegments(text: row.string(.segments), spentText: row.string(.spent)) else { return nil }
     self.segments = segments
+    guard !row.has(.checksum) || row.integer(.checksum) == checksum, ledger.isBalanced else { return nil }
   }
 
   private static func count(_ row: some SQLiteValues<Column>, _ column: Column) -> Int? {

@@ -17,14 +17,9 @@ struct NameRecord: SQLiteRecord {
 
   /// nil if it is not what was written. Databases of version 1 have no checksum.
   init?(_ row: some SQLiteValues<Column>, in table: Table) {
-    self.init(unchecked: row, in: table)
-    guard !row.has(.checksum) || row.integer(.checksum) == checksum else { return nil }
-  }
-
-  /// Ignores the checksum. nil if a value can't be.
-  init?(unchecked row: some SQLiteValues<Column>, in table: Table) {
     guard let number = row.integer(.number), let name = row.string(.name) else { return nil }
     self.init(table, number: number, name: name)
+    guard !row.has(.checksum) || row.integer(.checksum) == checksum else { return nil }
   }
 
   func bind(to insert: SQLiteInsert<Column>) {

@@ -40,12 +40,6 @@ struct PacketRecord: CheckedRecord, Sendable {
 
   /// nil if it is not what was written. Databases of version 1 have no checksum.
   init?(_ row: some SQLiteValues<Column>) {
-    self.init(unchecked: row)
-    guard !row.has(.checksum) || row.integer(.checksum) == checksum else { return nil }
-  }
-
-  /// Ignores the checksum. nil if a value can't be.
-  init?(unchecked row: some SQLiteValues<Column>) {
     guard let id = row.data(.id).flatMap({ PacketID(bytes: $0) }),
       let queue = QueueID(row.integer(.namespace), row.integer(.kind)), let position = row.integer(.position),
       let created = row.integer(.createdTime), let bytes = row.integer(.bytes),
@@ -55,6 +49,7 @@ struct PacketRecord: CheckedRecord, Sendable {
     self.init(
       id: id, queue: queue, position: Int(position), createdTime: created, bytes: Int(bytes),
       hasClientIDs: hasClientIDs != 0, header: header, members: members)
+    guard !row.has(.checksum) || row.integer(.checksum) == checksum else { return nil }
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
