@@ -27,6 +27,7 @@ import Testing
     ("PrismConfig.NamespaceConfiguration", "key of a namespace's file"),
     ("PrismConfig.DaemonConfiguration", "key of the daemon's file"),
     ("PrismConfig.CollectorConfiguration", "key of the collector's file"),
+    ("PrismConfig.OutputDraft", "key of an output"),
     ("PrismCollector.CollectorOptions", "checked setting of the collector"),
     ("PrismProtocol.TraceReport", "member of a traced report"),
     ("PrismProtocol.StatusReport", "member of the status"),

@@ -98,9 +98,9 @@ public struct StoreBackup {
       UPDATE record_tables SET seq = (SELECT seq FROM record_sequences WHERE namespace = '');
       REPLACE INTO facts SELECT 'newest_report', \(Self.reportsLeap) + max(
         coalesce((SELECT max(last) FROM blocks), 0), coalesce((SELECT value FROM facts WHERE name = 'newest_report'), 0));
+      UPDATE facts SET value = value + 1 WHERE name = 'store_life';
       COMMIT;
       """)
-    try StoreMark(connection).adopt(in: connection)
   }
 
   /// The same for a PostgreSQL that was restored with its own tools. No collector uses it.

@@ -3,8 +3,8 @@ import PrismProtocol
 
 /// Inserts reports into ClickHouse over HTTP: a table a namespace, which it makes when the server has no such table.
 ///
-/// A page that comes again is known by its token, and by the id of each report: the tables are ReplacingMergeTree. So a report is
-/// there once, in a query with FINAL also before the server merged (docs/clickhouse.md).
+/// A page that comes again is known by its token, and by the id of each report: the tables are ReplacingMergeTree. So a
+/// report is there once, in a query with FINAL also before the server merged (docs/clickhouse.md).
 actor ClickHouseOutput: ReportOutput {
   struct Options: Sendable, Equatable {
     /// Of the server's HTTP port.
@@ -120,9 +120,11 @@ extension OutputFailure {
       return
     }
     let words: [Int: String] = [
-      60: "the table is missing", 81: "the database is missing", 159: "a time limit was met", 192: "the user is unknown",
-      193: "the password is wrong", 194: "a password is needed", 241: "a memory limit was met",
-      243: "its disk is full", 252: "it has too many parts", 497: "the user lacks a right", 516: "the user or the password is wrong",
+      60: "the table is missing", 81: "the database is missing", 159: "a time limit was met",
+      192: "the user is unknown", 193: "the password is wrong", 194: "a password is needed",
+      241: "a memory limit was met",
+      243: "its disk is full", 252: "it has too many parts", 497: "the user lacks a right",
+      516: "the user or the password is wrong",
     ]
     self.init("ClickHouse answered with its error \(code)" + (words[code].map { ": \($0)" } ?? ""))
     serverCode = code

@@ -86,7 +86,9 @@ package struct OutputDraft: Sendable {
     let kinds = [("ndjson", ndjson), ("otlp", otlp), ("kafka", kafka), ("clickhouse", clickHouse)]
       .filter { $0.1 != nil }.map(\.0)
     guard let kind = kinds.first, kinds.count == 1 else {
-      checker.fault(line, place, "must be one of {ndjson: FOLDER}, {otlp: URL}, {kafka: BROKERS} and {clickhouse: URL}, with its own keys")
+      checker.fault(
+        line, place,
+        "must be one of {ndjson: FOLDER}, {otlp: URL}, {kafka: BROKERS} and {clickhouse: URL}, with its own keys")
       return nil
     }
     for key in given where !key.kinds.contains(kind) {

@@ -20,7 +20,7 @@ struct ClickHouseOutputTests {
     return try await store.outputSource("x").next(after: 0, limit: 10_000)
   }
 
-  @Test("each report is a row of its namespace's table with all its columns, and a page that comes again is there once")
+  @Test("each report is a row of its namespace's table, whole, and a page that comes again is there once")
   func rows() async throws {
     let server = try await ClickHouseServer()
     let output = ClickHouseOutput(server.options(), name: "house")
@@ -40,7 +40,8 @@ struct ClickHouseOutputTests {
       #expect(Array((row[8].string ?? "").utf8) == report.meta)
     }
     #expect(try server.query("SELECT \(columns) FROM prism.`a-b_1` FINAL")?.contains("\t00FF0A\t") == true)
-    #expect(try server.query("SELECT count() FROM prism.shop") == "4\n", "this server knows no tokens, so both are there")
+    #expect(
+      try server.query("SELECT count() FROM prism.shop") == "4\n", "this server knows no tokens, so both are there")
     #expect(try server.query("SELECT toYYYYMM(created) FROM prism.shop FINAL WHERE id = 1") == "197001\n")
   }
 
@@ -74,7 +75,9 @@ struct ClickHouseOutputTests {
     #expect(failure?.taken == 0)
   }
 
-  @Test("a table of another form holds the output until it is right, and nothing is lost") func otherTable() async throws {
+  @Test("a table of another form holds the output until it is right, and nothing is lost") func otherTable()
+    async throws
+  {
     let server = try await ClickHouseServer()
     try server.query("CREATE DATABASE prism")
     try server.query("CREATE TABLE prism.shop (id Int64) ENGINE = Memory")
@@ -98,8 +101,8 @@ struct ScriptedClickHouseTests {
     _ = try await store.take(StoreRig.packet([1, 2]))
     let reports = try await store.outputSource("x").next(after: 0, limit: 100)
     let server = try HTTPServer(
-      listener: ListeningSocket(address: "127.0.0.1:0"), options: .init(), gate: { _ in .take() }
-    ) { answer($0) }
+      listener: ListeningSocket(address: "127.0.0.1:0"), options: .init(), gate: { _ in .take() },
+      handler: { answer($0) })
     do {
       try await body(ClickHouseOutput(.init(url: "http://127.0.0.1:\(server.port)"), name: "house"), reports)
     } catch {
@@ -111,15 +114,21 @@ struct ScriptedClickHouseTests {
 
   @Test(
     "an answer that is not the server's takes no report",
-    arguments: [(200, "<html>sign in</html>"), (200, "24.8.1"), (502, "bad gateway"), (302, ""), (200, "Code: 241. DB")])
+    arguments: [
+      (200, "<html>sign in</html>"), (200, "24.8.1"), (502, "bad gateway"), (302, ""), (200, "Code: 241. DB"),
+    ])
   func strange(status: Int, text: String) async throws {
-    try await Self.output { _ in HTTPResponse.refusal(status, text) } _: { output, reports in
+    try await Self.output { _ in
+      HTTPResponse.refusal(status, text)
+    } _: { output, reports in
       let failure = await #expect(throws: OutputFailure.self) { try await output.deliver(reports) }
       #expect(failure?.taken == 0 && failure?.refused.isEmpty == true)
     }
   }
 
-  @Test("a newer server gets a token that tells two pages with the same first report apart") func tokens() async throws {
+  @Test("a newer server gets a token that tells two pages with the same first report apart") func tokens()
+    async throws
+  {
     let queries = Mutex<[String]>([])
     try await Self.output { request in
       if request.body == Array("SELECT version()".utf8) { return HTTPResponse.refusal(200, "24.8.1.1") }
