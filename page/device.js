@@ -7,7 +7,7 @@ import { ago, count, time } from "./format.js";
 import { go, link, narrow, rangePicker, times } from "./route.js";
 import { oneLine, tree } from "./tree.js";
 
-const ACCOUNTS = [["stored", "Stored"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["expired", "Expired"], ["evicted", "Evicted"], ["cleared", "Cleared"], ["dead", "Dead"], ["removed", "Removed"]];
+const ACCOUNTS = [["stored", "Stored"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["expired", "Expired"], ["evicted", "Evicted"], ["cleared", "Cleared"], ["dead", "Dead"], ["removed", "Removed"], ["kept", "Kept"], ["overwritten", "Overwritten"]];
 
 function ledgerTable(streams) {
   return table("Accounts", [

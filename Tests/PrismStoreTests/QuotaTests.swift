@@ -36,7 +36,7 @@ struct QuotaTests {
   }
 
   @Test(
-    "a user who floods, with crashes or without, evicts only rows of the flood", arguments: Priority.allCases,
+    "a user who floods, with crashes or without, evicts only rows of the flood", arguments: Priority.leaving,
     [false, true])
   func floods(priority: Priority, isRestarted: Bool) async throws {
     var store: ReportStore? = try await rig.open()

@@ -125,6 +125,7 @@ extension StoreFaults {
         must.isSubset(of: held.compactMap { $0 }), "\(what): lost \(must.subtracting(held.compactMap { $0 }).count)")
       #expect(try await store.isBalanced(), "\(what): the ledger")
       #expect(try await workload.records.loss(in: store) == nil, "\(what): records")
+      #expect(try await workload.ring.loss(in: store, isSalvaged: false) == nil, "\(what): the ring")
       await store.close()
       let connection = try SQLiteConnection(.init(path: folder.path + "/prism.db"))
       #expect(try connection.firstText("PRAGMA integrity_check") == "ok", "\(what): the file")

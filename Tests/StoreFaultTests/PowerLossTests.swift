@@ -71,14 +71,18 @@ extension StoreFaults {
       let claimed = try await store.status()[Reports.namespace]?[.meta]?.ledger[.claimed] ?? 0
       let isSound = try await store.isBalanced() && claimed == held.count
       let lostRecord = try await known.records.loss(in: store, isSalvaged: isSalvaged)
+      let lostKept = try await known.ring.loss(in: store, isSalvaged: isSalvaged)
       company.check()
       let (faults, setAside) = (company.faults, store.health.setAside)
       company.leave()
       await store.close()
       let isOfReports = lost == 0 && isWhole && isSound && isFrozen
-      if isOfReports && lostRecord == nil && faults.isEmpty && (setAside == 0 || isSalvaged) { return nil }
+      if isOfReports && lostRecord == nil && lostKept == nil && faults.isEmpty && (setAside == 0 || isSalvaged) {
+        return nil
+      }
       return "lost \(lost), held \(held.count), whole \(isWhole), counted \(claimed), still frozen \(isFrozen), "
-        + "set aside \(setAside), by another connection \(faults), of records: \(lostRecord ?? "nothing")"
+        + "set aside \(setAside), by another connection \(faults), of records: \(lostRecord ?? "nothing"), "
+        + "of the ring: \(lostKept ?? "nothing")"
     }
 
     @Test(

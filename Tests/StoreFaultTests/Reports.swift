@@ -6,7 +6,7 @@ import PrismStore
 enum Reports {
   static let namespace = NamespaceName("faults")!
   private static let context = CommonContext(members: Array(#""APP_NAME":"faults","APP_UID":"7""#.utf8))
-  private static let type = ReportBatch.RowType(type: ReportType("net")!, priority: .rest, isRealtime: false)
+  private static let type = ReportType("net")!
 
   static func body(_ number: Int) -> String {
     let filler = String(repeating: String(number % 10), count: 40 + number * 37 % 400)
@@ -15,11 +15,11 @@ enum Reports {
 
   static func batch(
     _ numbers: Range<Int>, in namespace: NamespaceName = namespace, by userID: UInt32 = 1000, reportID: String? = nil,
-    quota: StoreQuota = StoreQuota(bytesMax: 1 << 40, evictsOldest: false)
+    quota: StoreQuota = StoreQuota(bytesMax: 1 << 40, evictsOldest: false), priority: Priority = .rest
   ) -> ReportBatch {
     var batch = ReportBatch(
       namespace: namespace, userID: userID, context: context, quota: quota)
-    batch.types = [type]
+    batch.types = [.init(type: type, priority: priority, isRealtime: false)]
     for number in numbers {
       let start = batch.arena.count
       batch.arena += body(number).utf8

@@ -109,7 +109,7 @@ final class SecondConnections: Sendable {
     guard try connection.firstInt("SELECT count(*) FROM sqlite_schema WHERE name = 'm1'") == 1 else { return nil }
     let counted = try connection.firstInt(
       """
-      SELECT waiting + claimed + coalesce((SELECT sum(value) FROM json_each(segments) WHERE key > 0 AND key % 5 = 4), 0)
+      SELECT waiting + claimed + kept + coalesce((SELECT sum(value) FROM json_each(segments) WHERE key > 0 AND key % 5 = 4), 0)
       FROM ledger WHERE namespace = 1 AND kind = 0
       """)
     let found = try rowCount(connection)

@@ -16,6 +16,8 @@ struct Workload {
   private var next = 0
   /// Records, in the same database.
   private(set) var records = RecordWork()
+  /// Kept reports.
+  private(set) var ring = RingWork()
   /// Takes its turn after each operation; nil: the store is alone with its file.
   var company: SecondConnections?
   private let onProgress: (Workload) -> Void
@@ -28,6 +30,8 @@ struct Workload {
       await append(store, count: 1 + round * 7 % 20)
       if round % 3 == 2 { await deliver(store) }
       await changeRecords(store, round: round)
+      await ring.step(store, round: round)
+      onProgress(self)
       // Errors are what is tested here: what was not acknowledged is not expected.
       if round % 5 == 4 { _ = try? await store.maintain() }
       company?.takeTurn()

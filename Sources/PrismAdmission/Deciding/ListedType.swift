@@ -13,7 +13,7 @@ struct ListedType: Sendable {
   let uploadsPayloads: Bool
 
   init(_ entry: MonitoredType, in namespace: NamespaceName, _ tools: FilterTools) {
-    rowType = ReportBatch.RowType(entry.type, isRealtime: entry.isRealtime)
+    rowType = ReportBatch.RowType(entry.type, entry)
     bytes = entry.type.isPattern ? [0xFF] : Array(entry.type.text.utf8)
     monitorTypeBytes = MetaSplicing.monitorType(entry.type, in: namespace).utf8.count
     uploadsPayloads = entry.isUploadPayload

@@ -42,7 +42,7 @@ final class MetTypes: Sendable {
       if let known = state.indexByType[text] { return known }
       let others = state.indexByType[ReportType.other.text] == nil ? 0 : 1
       guard type == .other || state.types.count - others < Self.typesMax else { return nil }
-      state.types.append(Met(rowType: ReportBatch.RowType(type, isRealtime: entry.isRealtime), entry: place))
+      state.types.append(Met(rowType: ReportBatch.RowType(type, entry), entry: place))
       state.indexByType[text] = state.types.count - 1
       return state.types.count - 1
     }
@@ -50,9 +50,10 @@ final class MetTypes: Sendable {
 }
 
 extension ReportBatch.RowType {
-  /// - Parameter isRealtime: of its entry in the monitor list.
-  init(_ type: ReportType, isRealtime: Bool) {
-    let priority: Priority = type == .appCrash ? .crash : isRealtime ? .realtime : .rest
-    self.init(type: type, priority: priority, isRealtime: isRealtime)
+  /// - Parameter entry: the one of the monitor list that means it.
+  init(_ type: ReportType, _ entry: MonitoredType) {
+    let priority: Priority =
+      type == .appCrash ? .crash : entry.keep == .ring ? .kept : entry.isRealtime ? .realtime : .rest
+    self.init(type: type, priority: priority, isRealtime: entry.isRealtime)
   }
 }

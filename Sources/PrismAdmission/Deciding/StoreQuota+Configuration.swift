@@ -6,6 +6,6 @@ extension StoreQuota {
   public init(_ configuration: NamespaceConfiguration) {
     self.init(
       bytesMax: configuration.maxStoreBytes, userBytesMax: configuration.maxUserBytes ?? .max,
-      evictsOldest: configuration.onFull == .evictOldest)
+      evictsOldest: configuration.onFull == .evictOldest, ringBytesMax: configuration.ring.bytes)
   }
 }

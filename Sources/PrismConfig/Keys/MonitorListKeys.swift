@@ -7,12 +7,14 @@ package struct MonitoredTypeDraft: Sendable, Equatable {
   var onlyWifi: Bool?
   var isRealtime = false
   var isUploadPayload = false
+  var keep = MonitoredType.Keep.queue
   var filters = TypeFilters()
 
   func settled(onlyWifi fallback: Bool) -> MonitoredType? {
     type.map {
       MonitoredType(
-        $0, onlyWifi: onlyWifi ?? fallback, isRealtime: isRealtime, isUploadPayload: isUploadPayload, filters: filters)
+        $0, onlyWifi: onlyWifi ?? fallback, isRealtime: isRealtime, isUploadPayload: isUploadPayload, keep: keep,
+        filters: filters)
     }
   }
 }
@@ -21,7 +23,7 @@ extension MonitoredTypeDraft {
   init(_ type: MonitoredType) {
     self.init(
       type: type.type, onlyWifi: type.onlyWifi, isRealtime: type.isRealtime, isUploadPayload: type.isUploadPayload,
-      filters: type.filters)
+      keep: type.keep, filters: type.filters)
   }
 
   private typealias Key = ConfigurationKey<MonitoredTypeDraft>
@@ -35,6 +37,10 @@ extension MonitoredTypeDraft {
       Key(
         "isUploadPayload", .bool, at: \.isUploadPayload,
         "its payloads are stored and uploaded; without it a report is stored without its payload, and its answer says so"
+      ),
+      Key(
+        "keep", .choice, at: \.keep,
+        "where its reports wait: in the `queue` that is uploaded, or in the namespace's `ring`, where they stay until newer ones need their place"
       ),
       Key(
         "redact", .redactions, at: \.filters.redact, default: "none",
@@ -80,7 +86,15 @@ extension ValueForm where Value == [MonitoredTypeDraft] {
         guard let type = type.type, let earlier = first.updateValue(index, forKey: type) else { continue }
         checker.fault(node.line, "\(key)[\(index)].type", "is \(type), which \(key)[\(earlier)] has already")
       }
-      return first.count == types.count ? types : nil
+      let faultsBefore = checker.faults.count
+      for (index, (type, node)) in zip(types, nodes).enumerated() where type.keep == .ring {
+        let reason: String? =
+          if type.type == .appCrash { "a crash leaves at once" } else if type.isRealtime {
+            "isRealtime: true wants its reports to leave at once"
+          } else { nil }
+        if let reason { checker.fault(node.line, "\(key)[\(index)].keep", "is ring, must be queue: \(reason)") }
+      }
+      return first.count == types.count && checker.faults.count == faultsBefore ? types : nil
     } show: {
       list.show($0)
     }

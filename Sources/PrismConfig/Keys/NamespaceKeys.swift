@@ -75,6 +75,12 @@ package enum NamespaceKeys {
       "maxUserMByte", .mebibytes(1...65_536), optional: \.value.maxUserBytes, default: "as the namespace",
       remote: .ifListed, "the most of it that one user may hold"),
     Key(
+      "ring.maxMByte", .mebibytes(1...65_536), at: \.value.ring.bytes, remote: .ifSigned,
+      "the most bytes of reports of types with `keep: ring`, beside `maxStoreMByte`; the oldest are overwritten"),
+    Key(
+      "ring.maxHour", .integer(1...8760, unit: "hours"), at: \.value.ring.hours, remote: .ifSigned,
+      "the time after which such a report is overwritten at the latest, by the time that prism held it"),
+    Key(
       "onFull", .choice, at: \.value.onFull, remote: .ifListed,
       "if the namespace is full: drop the oldest rows of the user who holds most (crashes last), or refuse new ones with `store_full`"
     ),

@@ -41,6 +41,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var monitorList: [MonitoredType]
   /// The most bytes that this namespace may hold on disk.
   public var maxStoreBytes = 256 * 1_048_576
+  /// The bounds of the reports that are kept.
+  public var ring = Ring()
   /// The most bytes that one user may hold of it; nil: as much as the namespace.
   public var maxUserBytes: Int?
   /// The action when the namespace is full, default `evictOldest`.
@@ -77,6 +79,15 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var recordInterval: Duration = .seconds(300)
   /// The most operations on records in one packet, 1 to 1,000.
   public var maxRecordItem = 100
+
+  /// The bounds of reports of types with `keep: ring`.
+  public struct Ring: Sendable, Equatable {
+    /// The most bytes, beside `maxStoreBytes`; 64 MiB by default.
+    public var bytes = 64 * 1_048_576
+    /// A report is overwritten when it was held for so long, 1 to 8,760 hours; a week by default.
+    public var hours = 168
+    public init() {}
+  }
 
   /// Files of certificates and keys, checked when they are read.
   public struct TLS: Sendable, Equatable {
@@ -138,17 +149,22 @@ extension [MonitoredType] {
 public struct MonitoredType: Sendable, Equatable {
   /// The type's name, or a pattern.
   public var type: ReportType
+  /// Where its reports wait.
+  public enum Keep: String, Sendable, CaseIterable { case queue, ring }
+
   /// The switches of the type.
   public var onlyWifi: Bool, isRealtime: Bool, isUploadPayload: Bool
+  /// The place where its reports wait; `queue` by default.
+  public var keep: Keep
   /// The rules that hold before a report is stored; no rule by default.
   public var filters: TypeFilters
 
   public init(
     _ type: ReportType, onlyWifi: Bool = false, isRealtime: Bool = false, isUploadPayload: Bool = false,
-    filters: TypeFilters = TypeFilters()
+    keep: Keep = .queue, filters: TypeFilters = TypeFilters()
   ) {
     (self.type, self.onlyWifi, self.isRealtime, self.isUploadPayload) = (type, onlyWifi, isRealtime, isUploadPayload)
-    self.filters = filters
+    (self.keep, self.filters) = (keep, filters)
   }
 }
 

@@ -94,6 +94,7 @@ extension RetentionPolicy {
   init(_ configuration: NamespaceConfiguration) {
     self.init(
       expirationDays: configuration.expirationDays, isUpdateClear: configuration.isUpdateClear,
-      appVersion: configuration.configuredAppVersion, maxBodyBytes: configuration.maxBodyBytes)
+      appVersion: configuration.configuredAppVersion, maxBodyBytes: configuration.maxBodyBytes,
+      ringHours: configuration.ring.hours)
   }
 }

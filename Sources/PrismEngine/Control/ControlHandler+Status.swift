@@ -110,7 +110,7 @@ extension QueueReport {
     self.init()
     let queue = queue ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestAge: nil)
     (waiting, claimed, dead) = (queue.ledger[.waiting], queue.ledger[.claimed], queue.ledger[.dead])
-    (bytes, ledger) = (queue.bytes, queue.ledger)
+    (bytes, keptBytes, ledger) = (queue.bytes, queue.keptBytes, queue.ledger)
     oldestAgeSeconds = Int(queue.oldestAge?.components.seconds ?? 0)
     packets = NamedValues(EngineCounters.Result.allCases.map { .init($0.rawValue, counters.packets[$0] ?? 0) })
     (bytesRaw, bytesSent) = (counters.bytesRaw, counters.bytesSent)

@@ -88,7 +88,7 @@ extension ControlHandler {
   /// Of a row that is to be delivered yet: what went wrong since it is there.
   private func present(of row: TracedRow) async -> FailureReport? {
     switch row.place {
-    case .dead, .delivered: return nil
+    case .dead, .delivered, .kept: return nil
     case .waiting, .inFlight: break
     }
     guard let failure = await engine.pipelines[row.namespace]?.deliveries[row.kind].retry.lastFailure,
@@ -217,6 +217,7 @@ extension TraceReport {
     var packet: PacketID?
     switch row.place {
     case .waiting: state = "waiting"
+    case .kept: state = "kept"
     case .inFlight(let claimPacket, let claimed):
       (state, packet, claimedTime) = ("claimed", claimPacket, text(claimed))
     case .dead(let number, let lastPacket, let cause):

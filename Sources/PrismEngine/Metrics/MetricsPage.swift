@@ -158,14 +158,16 @@ private let storeMetrics: [Metric<Int>] = [
 
 private let queueMetrics: [Metric<QueueStatus>] = [
   .init(
-    "prism_rows", .gauge, "Rows in the store, by their state.", by: "state", [Ledger.Account.waiting, .claimed, .dead]
+    "prism_rows", .gauge, "Rows in the store, by their state.", by: "state",
+    [Ledger.Account.waiting, .claimed, .dead, .kept]
   ) { $0.ledger[$1] },
   .init("prism_stored_rows_total", .counter, "Rows that were ever stored, through restarts.", \.ledger.stored),
   .init(
     "prism_settled_rows_total", .counter, "Rows that left the store, by how, through restarts.", by: "result",
-    [Ledger.Account.delivered, .expired, .evicted, .cleared, .removed, .corrupt]
+    [Ledger.Account.delivered, .expired, .evicted, .cleared, .removed, .corrupt, .overwritten]
   ) { $0.ledger[$1] },
-  .init("prism_queue_bytes", .gauge, "Size of the rows in the store.", \.bytes),
+  .init("prism_queue_bytes", .gauge, "Size of the rows in the store, without kept ones.", \.bytes),
+  .init("prism_kept_bytes", .gauge, "Size of the rows that are kept in the ring.", \.keptBytes),
   .init(
     "prism_oldest_waiting_age_seconds", .gauge,
     "Age of the oldest row that waits or is in flight; 0 without such a row."

@@ -28,8 +28,8 @@ final class UploadSignal: Sendable {
   func post(_ batch: ReportBatch) -> Bool {
     state.withLock { state in
       let wasFresh = !state.fresh.isEmpty
-      var news: Requests = batch.record == nil ? .rows(.meta) : .rows(.records)
-      if !state.told.contains(.rows(.payload)) && batch.rows.contains(where: { $0.payload != nil }) {
+      var news: Requests = batch.record != nil ? .rows(.records) : batch.leaves ? .rows(.meta) : []
+      if batch.leaves && !state.told.contains(.rows(.payload)) && batch.rows.contains(where: { $0.payload != nil }) {
         news.insert(.rows(.payload))
       }
       for type in batch.types where type.isRealtime {

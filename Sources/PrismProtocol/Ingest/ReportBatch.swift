@@ -10,6 +10,9 @@ public struct ReportBatch: Sendable {
     public let priority: Priority
     /// A stored report of it asks for an upload of its namespace.
     public let isRealtime: Bool
+    /// Its rows stay in the ring.
+    public var isKept: Bool { priority == .kept }
+
     public init(type: ReportType, priority: Priority, isRealtime: Bool) {
       (self.type, self.priority, self.isRealtime) = (type, priority, isRealtime)
     }
@@ -100,6 +103,12 @@ public struct ReportBatch: Sendable {
   public var types: [RowType] = []
   /// The reports in the order in which they arrived.
   public var rows: [Row] = []
+  /// Rows of it may go to the ring.
+  public var hasKeptTypes: Bool { types.contains(where: \.isKept) }
+  /// Rows of it may leave by themselves.
+  public var leaves: Bool { !types.allSatisfy(\.isKept) }
+  /// Whether the row goes to the ring.
+  public func isKept(_ row: Row) -> Bool { types[row.type].isKept }
   /// Of rows that a filter marked, by their index, ascending; empty in the ordinary case.
   public var marks: [(row: Int, mark: Mark)] = []
   /// The bytes of all rows.
@@ -124,9 +133,12 @@ public struct StoreQuota: Sendable, Equatable {
   public var userBytesMax: Int
   /// true: the oldest rows of the user who holds most make room, crashes last. false: `store_full`.
   public var evictsOldest: Bool
+  /// The most bytes of the namespace's ring, beside `bytesMax`.
+  public var ringBytesMax: Int
 
-  public init(bytesMax: Int, userBytesMax: Int = .max, evictsOldest: Bool) {
+  public init(bytesMax: Int, userBytesMax: Int = .max, evictsOldest: Bool, ringBytesMax: Int = 64 << 20) {
     (self.bytesMax, self.userBytesMax, self.evictsOldest) = (bytesMax, userBytesMax, evictsOldest)
+    self.ringBytesMax = ringBytesMax
   }
 }
 

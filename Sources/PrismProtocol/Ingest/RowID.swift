@@ -18,6 +18,10 @@ public struct RowID: Hashable, Comparable, Sendable {
   public var priority: Priority? { Priority(rawValue: Int(value >> Self.sequenceBits)) }
   public static func < (a: Self, b: Self) -> Bool { a.value < b.value }
 
+  /// Whether an id is of a row of the ring.
+  public static func isKept(_ value: Int64) -> Bool { value >= keptBase }
+  private static let keptBase = RowID(priority: .kept, sequence: 0).value
+
   /// Bytes of every report id that the daemon makes: 20 digits of the epoch, a dash, 16 of the row.
   public static let reportIDBytes = 37
 
@@ -62,4 +66,9 @@ public struct RowID: Hashable, Comparable, Sendable {
 /// A row's priority is fixed when it is stored; it is the top bits of its id, so that the order of ids is the order of leaving.
 public enum Priority: Int, Sendable, CaseIterable {
   case crash, realtime, rest
+  /// Rows of the ring (`keep: ring`): they do not leave by themselves.
+  case kept
+
+  /// Those of rows that leave by themselves, in their order.
+  public static let leaving: [Priority] = [.crash, .realtime, .rest]
 }

@@ -4,6 +4,8 @@ public struct Ledger: Equatable, Sendable {
   /// The places where a stored row is, or where it went.
   public enum Account: String, Sendable, CaseIterable {
     case waiting, claimed, delivered, expired, evicted, cleared, dead, removed, corrupt
+    /// In the ring of its namespace (`keep: ring`), or given up there for newer ones.
+    case kept, overwritten
   }
 
   /// Rows that were ever stored.
@@ -39,7 +41,8 @@ public struct Ledger: Equatable, Sendable {
   /// - Parameter store: the one that gave the last receipt.
   public func header(epoch: String, store: StoreMark?) -> String {
     let lost: [Account] = [.delivered, .expired, .evicted, .cleared, .dead, .removed]
-    let counts = lost.reduce("epoch=\(epoch);stored=\(stored)") { "\($0);\($1.rawValue)=\(self[$1])" }
+    let ring: [Account] = self[.kept] + self[.overwritten] > 0 ? [.kept, .overwritten] : []
+    let counts = (lost + ring).reduce("epoch=\(epoch);stored=\(stored)") { "\($0);\($1.rawValue)=\(self[$1])" }
     return store.map { "\(counts);\(StoreMark.member)=\($0)" } ?? counts
   }
 
@@ -55,6 +58,8 @@ public struct Ledger: Equatable, Sendable {
     case .dead: 6
     case .removed: 7
     case .corrupt: 8
+    case .kept: 9
+    case .overwritten: 10
     }
   }
 }

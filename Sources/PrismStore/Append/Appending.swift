@@ -98,19 +98,33 @@ struct Appending {
     if let app = batch.app { try AppUpdates(transaction).note(app, userID: batch.userID, namespace) }
     let form = try RowWriter.Form(
       namespace: namespace, types: numbers(of: batch.types), context: contextUse(batch, namespace: namespace), ids: ids)
-    for queue in QueueID.all(of: namespace) { try Segments(transaction).makeRoom(queue) }
+    for queue in QueueID.all(of: namespace) {
+      try Segments(transaction).makeRoom(queue)
+      if batch.hasKeptTypes { try Ring(transaction).makeRoom(queue, bytesMax: batch.quota.ringBytesMax) }
+    }
     var writer = RowWriter(batch, form, transaction)
     writer.room = try Eviction(transaction).makeRoom(for: batch, namespace)
     try writer.writeAll(scratch: &memory.scratch)
     memory.state.nextSequence = writer.nextSequence
     try Filtered(transaction).count(writer.filtering.counts, namespace: namespace)
-    count(writer.metas, QueueID(namespace: namespace, kind: .meta))
-    count(writer.payloads, QueueID(namespace: namespace, kind: .payload))
+    count(writer.leaving.metas, QueueID(namespace: namespace, kind: .meta))
+    count(writer.leaving.payloads, QueueID(namespace: namespace, kind: .payload))
+    if let kept = writer.kept { try keep(kept, batch, namespace) }
     if memory.state.shares[namespace]?.isComplete == true {
-      let bytes = writer.metas.bytes + writer.payloads.bytes
+      let bytes = writer.leaving.metas.bytes + writer.leaving.payloads.bytes
       memory.state.shares[namespace]!.add(bytes, to: RowOwner(userID: batch.userID))
     }
     return writer.outcome
+  }
+
+  private func keep(_ kept: RowWriter.Target, _ batch: ReportBatch, _ namespace: Int) throws(SQLiteError) {
+    let ring = Ring(transaction)
+    let hasIDs = batch.rows.contains { $0.clientReportID != nil }
+    for queue in QueueID.all(of: namespace) {
+      let written = queue.kind.hasPayload ? kept.payloads : kept.metas
+      ring.count(written.rows, bytes: written.bytes, hasClientIDs: hasIDs, queue)
+    }
+    try ring.overwrite(namespace, bytesMax: batch.quota.ringBytesMax)
   }
 
   private func count(_ written: RowWriter.Written, _ queue: QueueID) {

@@ -64,7 +64,7 @@ struct RepeatedRows {
   func bytesNeeded(for batch: ReportBatch, _ namespace: Int) -> Int {
     var needed = Self.bytes(of: batch)
     var seen: Set<Key> = []
-    for case (let row, .repeatable(let repeated)) in batch.marks {
+    for case (let row, .repeatable(let repeated)) in batch.marks where !batch.isKept(batch.rows[row]) {
       let key = Key(repeated, owner: RowOwner(userID: batch.userID), namespace: namespace)
       let isRepeat = !seen.insert(key).inserted || entries[key]?.window.contains(repeated.arrivedTime) == true
       if isRepeat { needed -= Self.bytes(of: batch.rows[row]) }
@@ -72,10 +72,11 @@ struct RepeatedRows {
     return needed
   }
 
-  /// Bytes that the rows of `batch` need if all are stored.
+  /// Bytes of the quota that the rows of `batch` need if all are stored: those of the ring need no byte of it.
   static func bytes(of batch: ReportBatch) -> Int {
     var bytes = 0
-    for row in batch.rows { bytes += Self.bytes(of: row) }
+    let hasKept = batch.hasKeptTypes
+    for row in batch.rows where !hasKept || !batch.isKept(row) { bytes += Self.bytes(of: row) }
     return bytes
   }
 

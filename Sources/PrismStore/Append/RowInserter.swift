@@ -51,6 +51,8 @@ struct RowInserter {
     guard last == expected else { throw .corrupt("\(table.name) has row \(last - 1), and the next one is \(expected)") }
   }
 
-  /// Ids begin with the priority, and grow within it: no row of the last priority is behind a new one.
-  private func isLastOfTable(_ row: StoredRow) -> Bool { RowID(value: row.id).priority == Priority.allCases.last }
+  /// Ids begin with the priority, and grow within it: no row of the last priority is behind a new one. Kept rows have tables
+  /// of their own.
+  private func isLastOfTable(_ row: StoredRow) -> Bool { row.id >= Self.lastBase }
+  private static let lastBase = RowID(priority: .rest, sequence: 0).value
 }

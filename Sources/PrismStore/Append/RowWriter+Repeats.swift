@@ -116,7 +116,7 @@ extension RowWriter {
     update.bind(":checksum", changed.checksum)
     update.bind(":id", entry.row.value)
     try update.run()
-    grow(queue.kind, by: changed.added - entry.storedBytes)
+    grow(queue.kind, of: entry.row, by: changed.added - entry.storedBytes)
     return changed.added
   }
 }

@@ -9,6 +9,52 @@ struct RowWriter {
     var bytes = 0
   }
 
+  /// The tables that take the new rows of a namespace: those that leave by themselves, or those of the ring.
+  struct Target {
+    private var metaRows: RowInserter
+    private var payloadRows: RowInserter
+    fileprivate(set) var metas = Written()
+    fileprivate(set) var payloads = Written()
+
+    fileprivate init(_ namespace: Int, isRing: Bool, _ transaction: StoreTransaction) {
+      func rows(_ kind: RowKind) -> RowInserter {
+        let queue = QueueID(namespace: namespace, kind: kind)
+        let table = transaction.state[queue].segments.currentTable(queue, isRing: isRing)
+        return RowInserter(table, transaction.database)
+      }
+      (metaRows, payloadRows) = (rows(.meta), rows(.payload))
+    }
+
+    fileprivate mutating func insert(
+      _ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?
+    ) throws(SQLiteError) {
+      try Self.insert(row, bytes: metaBytes, with: &metaRows, counting: &metas)
+      guard let payload else { return }
+      var row = row
+      row.payload = payload
+      try Self.insert(row, bytes: metaBytes + payload.count, with: &payloadRows, counting: &payloads)
+    }
+
+    private static func insert(
+      _ row: StoredRow, bytes: Int, with rows: inout RowInserter, counting written: inout Written
+    ) throws(SQLiteError) {
+      var row = row
+      row.size = Int64(bytes)
+      try rows.add(row)
+      written.rows += 1
+      written.bytes += bytes
+    }
+
+    fileprivate mutating func flush() throws(SQLiteError) {
+      try metaRows.flush()
+      try payloadRows.flush()
+    }
+
+    fileprivate mutating func grow(_ kind: RowKind, by bytes: Int) {
+      if kind == .meta { metas.bytes += bytes } else { payloads.bytes += bytes }
+    }
+  }
+
   /// The ids by which reports are known again.
   enum IDs {
     /// That of each report, in `client_ids`.
@@ -32,12 +78,10 @@ struct RowWriter {
   let transaction: StoreTransaction
   /// Of the report that is being written; kept so that it is allocated once.
   private var idKey: [UInt8] = []
-  private var metaRows: RowInserter
-  private var payloadRows: RowInserter
-
   private(set) var nextSequence: Int64
-  private(set) var metas = Written()
-  private(set) var payloads = Written()
+  private(set) var leaving: Target
+  /// nil: no row of the batch goes to the ring.
+  private(set) var kept: Target?
   var outcome: BatchOutcome
   /// The rows of the batch that filters keep from the tables, and those that count others.
   var filtering: BatchFiltering
@@ -48,12 +92,8 @@ struct RowWriter {
 
   init(_ batch: ReportBatch, _ form: Form, _ transaction: StoreTransaction) {
     (self.batch, self.form, self.transaction) = (batch, form, transaction)
-    let namespace = form.namespace
-    let (meta, payload) = (
-      QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
-    )
-    metaRows = RowInserter(transaction.state[meta].segments.currentTable(meta), transaction.database)
-    payloadRows = RowInserter(transaction.state[payload].segments.currentTable(payload), transaction.database)
+    leaving = Target(form.namespace, isRing: false, transaction)
+    kept = batch.hasKeptTypes ? Target(form.namespace, isRing: true, transaction) : nil
     nextSequence = transaction.memory.state.nextSequence
     filtering = BatchFiltering(firstSequence: nextSequence)
     outcome = BatchOutcome(ids: [], epoch: transaction.memory.epoch.text)
@@ -71,15 +111,19 @@ struct RowWriter {
   }
 
   /// Counts bytes that were added to a row. - Parameter bytes: may be negative.
-  mutating func grow(_ kind: RowKind, by bytes: Int) {
-    if kind == .meta { metas.bytes += bytes } else { payloads.bytes += bytes }
+  mutating func grow(_ kind: RowKind, of row: RowID, by bytes: Int) {
+    if RowID.isKept(row.value) {
+      kept?.grow(kind, by: bytes)
+      return
+    }
+    leaving.grow(kind, by: bytes)
     room.bytes -= bytes
     room.userBytes -= bytes
   }
 
   private mutating func flush() throws(SQLiteError) {
-    try metaRows.flush()
-    try payloadRows.flush()
+    try leaving.flush()
+    try kept?.flush()
   }
 
   private mutating func write(
@@ -92,7 +136,7 @@ struct RowWriter {
       repeated = repeatable
     }
     let reportID = row.clientReportID.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
-    let bytes = RepeatedRows.bytes(of: row)
+    let bytes = id.priority == .kept ? 0 : RepeatedRows.bytes(of: row)
     let claims = reportID != nil && form.ids == .each
     var isClaimed = false
     if let reportID, claims {
@@ -159,21 +203,11 @@ struct RowWriter {
   }
 
   private mutating func insert(_ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?) throws(SQLiteError) {
-    try Self.insert(row, bytes: metaBytes, with: &metaRows, counting: &metas)
-    guard let payload else { return }
-    var row = row
-    row.payload = payload
-    try Self.insert(row, bytes: metaBytes + payload.count, with: &payloadRows, counting: &payloads)
-  }
-
-  private static func insert(
-    _ row: StoredRow, bytes: Int, with rows: inout RowInserter, counting written: inout Written
-  ) throws(SQLiteError) {
-    var row = row
-    row.size = Int64(bytes)
-    try rows.add(row)
-    written.rows += 1
-    written.bytes += bytes
+    if RowID.isKept(row.id) {
+      try kept?.insert(row, metaBytes: metaBytes, payload: payload)
+    } else {
+      try leaving.insert(row, metaBytes: metaBytes, payload: payload)
+    }
   }
 
   // MARK: Ids that clients gave

@@ -66,9 +66,9 @@ struct HeldClock: Equatable {
     marks = marks.indices.filter { $0 >= half || !$0.isMultiple(of: 2) }.map { marks[$0] }
   }
 
-  /// Rows below this sequence are held for `days` at least. - Parameter days: 0 or more.
-  func end(heldFor days: Int, _ uptime: Duration) -> Int64 {
-    let cutoff = time(uptime) - Int64(days) * 86_400_000
+  /// Rows below this sequence are held for `days` and `hours` at least. - Parameter days: 0 or more.
+  func end(heldFor days: Int, hours: Int = 0, _ uptime: Duration) -> Int64 {
+    let cutoff = time(uptime) - Int64(days) * 86_400_000 - Int64(hours) * 3_600_000
     return marks.last { $0.time < cutoff }?.sequence ?? 0
   }
 

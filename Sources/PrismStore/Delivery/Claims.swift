@@ -19,7 +19,7 @@ struct Claims: StoreOperations {
     let types = TypeChoice(claim.types, state.names)
     var after = state[queue].cursor(for: claim.types)
     // A crash gets precedence: priorities are in the order of their importance.
-    for priority in Priority.allCases {
+    for priority in Priority.leaving {
       let isClosed = try walk(priority, queue, types, after: &after[priority], into: &reading)
       if isClosed { break }
     }
@@ -66,7 +66,7 @@ struct Claims: StoreOperations {
   ///   meet. The cause is an id that was changed on the disk: it ends a walk early, or leads a search past rows.
   private func expectNone(_ queue: QueueID) throws(SQLiteError) {
     guard state[queue].ledger[.waiting] > 0, state.salvage.files.isEmpty else { return }
-    for priority in Priority.allCases {
+    for priority in Priority.leaving {
       var rows = WaitingRows(priority, queue, transaction)
       defer { rows.reset() }
       if try rows.next() != nil { return state[queue].setCursor(.bases, for: .all) }

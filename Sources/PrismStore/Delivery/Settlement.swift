@@ -52,7 +52,8 @@ struct Settlement: StoreOperations {
     try ShareCount(transaction).discount(packet.members, packet.queue)
     let stays = try Segments(transaction).spend(packet)
     if !stays { try transaction.deleteRows(packet.members, packet.queue) }
-    state[packet.queue].remove(packet.members.count, bytes: packet.bytes, from: .claimed, to: .delivered)
+    let bytes = packet.members.isOfRing ? 0 : packet.bytes
+    state[packet.queue].remove(packet.members.count, bytes: bytes, from: .claimed, to: .delivered)
     state[packet.queue].lastAccepted = id
     let record = DeliveryRecord(
       id: id, queue: packet.queue, receipt: receipt, members: packet.members, heldTime: transaction.heldTime)
@@ -106,6 +107,7 @@ struct Settlement: StoreOperations {
     try DeadLetters(transaction).add(packet, cause)
     try transaction.deleteRows(packet.members, packet.queue)
     state[packet.queue].ledger.move(packet.members.count, from: .claimed, to: .dead)
+    if packet.members.isOfRing { state[packet.queue].bytes += packet.bytes }
     ShareCount(transaction).forgetIncomplete(packet.queue)
   }
 }

@@ -1,3 +1,4 @@
+import PrismProtocol
 import PrismSQLite
 
 /// A set of row ids, kept as ascending runs of neighbours: rows that came together stand together, so a packet of
@@ -15,6 +16,9 @@ struct IDRuns: Equatable, Sendable {
   init() {}
 
   var isEmpty: Bool { runs.isEmpty }
+
+  /// Whether these are rows of the ring. A packet has such rows only, or no such row.
+  var isOfRing: Bool { runs.first.map { RowID.isKept($0.first) } ?? false }
 
   /// - Parameter id: above every id that is in.
   mutating func append(_ id: Int64) {

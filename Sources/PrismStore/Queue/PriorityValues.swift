@@ -5,8 +5,11 @@ struct PriorityValues: Equatable, Sendable {
   private var crash: Int64
   private var realtime: Int64
   private var rest: Int64
+  private var kept: Int64
 
-  init(_ value: (Priority) -> Int64) { (crash, realtime, rest) = (value(.crash), value(.realtime), value(.rest)) }
+  init(_ value: (Priority) -> Int64) {
+    (crash, realtime, rest, kept) = (value(.crash), value(.realtime), value(.rest), value(.kept))
+  }
 
   subscript(priority: Priority) -> Int64 {
     get {
@@ -14,6 +17,7 @@ struct PriorityValues: Equatable, Sendable {
       case .crash: crash
       case .realtime: realtime
       case .rest: rest
+      case .kept: kept
       }
     }
     set {
@@ -21,6 +25,7 @@ struct PriorityValues: Equatable, Sendable {
       case .crash: crash = newValue
       case .realtime: realtime = newValue
       case .rest: rest = newValue
+      case .kept: kept = newValue
       }
     }
   }

@@ -30,7 +30,7 @@ struct QueueReading: StoreOperations {
   private func oldestAge(_ queue: QueueID) throws(SQLiteError) -> Duration? {
     guard state[queue].ledger[.waiting] + state[queue].ledger[.claimed] > 0 else { return nil }
     var oldest: Duration?
-    for priority in Priority.allCases {
+    for priority in Priority.leaving {
       var rows = RowWalk<RowHead.Column>(.walkHeads, id: .id, priority, queue, skipsClaimed: false, transaction)
       defer { rows.reset() }
       guard let first = try rows.next() else { continue }
@@ -93,7 +93,7 @@ struct QueueReading: StoreOperations {
       FROM (SELECT type, id FROM \(RowTable(queue, number: segment.number).name) WHERE id > :after AND id < :end
       ORDER BY id LIMIT \(Self.rowsPerSlice)) GROUP BY type
       """)
-    for range in segment.heldRanges where isComplete {
+    for range in segment.spent.gaps where isComplete {
       try count(slice, range, until: deadline, isComplete: &isComplete, into: &result)
     }
   }
@@ -178,6 +178,8 @@ extension PacketInFlight {
 
 extension QueueState {
   fileprivate func status(oldestAge: Duration?) -> QueueStatus {
-    QueueStatus(ledger: ledger, bytes: bytes, oldestAge: oldestAge)
+    var status = QueueStatus(ledger: ledger, bytes: bytes, oldestAge: oldestAge)
+    status.keptBytes = segments.keptBytes
+    return status
   }
 }

@@ -51,6 +51,14 @@ struct QueueState: Sendable {
     }
   }
 
+  /// Rows of a segment of the ring that are on their way.
+  func leaving(at place: Int) -> IDRuns {
+    let members = IDRuns(union: packets.map(\.members).filter(\.isOfRing))
+    var result = IDRuns()
+    for piece in segments.pieces(of: members) where piece.place == place { result.append(piece.run) }
+    return result
+  }
+
   /// The run that holds this row, of a packet in flight or of delivered rows; nil: it waits.
   func leftRun(of id: Int64) -> IDRuns.Run? { segments.spentRun(of: id) ?? claimedRun(of: id) }
 

@@ -44,9 +44,9 @@ struct StoreState {
     queue(namespace, kind).map { self[$0].ledger[.waiting] > 0 } ?? false
   }
 
-  /// Rows of any queue wait, are in flight or are dead letters.
+  /// Rows of any queue wait, are in flight, kept or dead letters.
   var holdsRows: Bool {
-    queues.contains { $0.ledger[.waiting] + $0.ledger[.claimed] + $0.ledger[.dead] > 0 }
+    queues.contains { $0.ledger[.waiting] + $0.ledger[.claimed] + $0.ledger[.dead] + $0.ledger[.kept] > 0 }
   }
 
   /// Of delivered rows that are still in their tables (`RowSegment`), of all queues.

@@ -40,7 +40,7 @@ struct Eviction: StoreOperations {
     let limits = FairShares(held: heldByUser(namespace), newcomer: (owner, needed + spare)).limits(quota)
     for priority in [Priority.rest, .realtime] { try cut(limits, priority, namespace) { true } }
     if !room(quota, owner, namespace).fits(needed) {
-      try evict(quota, for: (owner, needed), namespace, priorities: Priority.allCases.reversed())
+      try evict(quota, for: (owner, needed), namespace, priorities: Priority.leaving.reversed())
     }
     return room(quota, owner, namespace)
   }

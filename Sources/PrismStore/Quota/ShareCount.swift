@@ -24,7 +24,7 @@ struct ShareCount: StoreOperations {
     let deadline = transaction.uptime + Self.durationMax
     shares.isComplete = true
     for queue in QueueID.all(of: namespace) {
-      for priority in Priority.allCases where shares.isComplete {
+      for priority in Priority.leaving where shares.isComplete {
         shares.isComplete = try count(priority, queue, into: &shares, until: deadline)
       }
     }
@@ -84,7 +84,7 @@ struct ShareCount: StoreOperations {
     try transaction.forEachRun(of: members, queue, .headsInRange) { (read) throws(SQLiteError) in
       try read.forEachRow(of: RowHead.Column.self) { (row) throws(SQLiteError) in
         let head = RowHead(row)
-        guard shares.isCounted(head.id, queue.kind) else { return }
+        guard !RowID.isKept(head.id), shares.isCounted(head.id, queue.kind) else { return }
         let owner = try transaction.owner(head.context, namespace: queue.namespace) ?? .unknown
         sum.add(head.size, of: owner, to: &shares)
       }

@@ -47,7 +47,7 @@ struct DryRun: StoreOperations {
       while try retention.expire(queue, before: end, rowsMax: Self.sliceRowsMax).rows > 0, isInTime() {}
     }
     if quota.evictsOldest {
-      let priorities: [Priority] = Priority.allCases.reversed()
+      let priorities: [Priority] = Priority.leaving.reversed()
       try Eviction(transaction).evict(quota, for: nil, namespace, priorities: priorities, while: isInTime)
     }
     let after = counts(namespace)

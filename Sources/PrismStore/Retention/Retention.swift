@@ -18,7 +18,7 @@ struct Retention: StoreOperations {
   }
 
   /// The names of the notes that record the policy under which a namespace's rows were stored.
-  private enum NoteKey: String { case appVersion, maxBodyBytes, expirationDays }
+  private enum NoteKey: String { case appVersion, maxBodyBytes, expirationDays, ringHours }
 
   let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
@@ -38,7 +38,11 @@ struct Retention: StoreOperations {
     let noted = try number(.expirationDays, namespace)
     let days = before?.expirationDays ?? noted ?? RetentionPolicy.expirationDaysStandard
     try note(days, .expirationDays, namespace)
-    return RetentionPolicy(expirationDays: days, isUpdateClear: false, appVersion: nil, maxBodyBytes: .max)
+    let notedHours = try number(.ringHours, namespace)
+    let hours = before?.ringHours ?? notedHours ?? RetentionPolicy.ringHoursStandard
+    try note(hours, .ringHours, namespace)
+    return RetentionPolicy(
+      expirationDays: days, isUpdateClear: false, appVersion: nil, maxBodyBytes: .max, ringHours: hours)
   }
 
   /// Notes the policy under which new rows are stored from now on.
@@ -48,6 +52,7 @@ struct Retention: StoreOperations {
     }
     try note(policy.maxBodyBytes, .maxBodyBytes, namespace)
     try note(policy.expirationDays, .expirationDays, namespace)
+    try note(policy.ringHours, .ringHours, namespace)
   }
 
   private func note(_ number: Int, _ key: NoteKey, _ namespace: Int) throws(SQLiteError) {
@@ -115,7 +120,7 @@ struct Retention: StoreOperations {
     _ queue: QueueID, rowsMax: Int, to account: Ledger.Account, while isWanted: (RowHead) -> Bool = { _ in true }
   ) throws(SQLiteError) -> Dropped {
     var dropped = Dropped()
-    for priority in Priority.allCases {
+    for priority in Priority.leaving {
       var (members, bytes) = (IDRuns(), 0)
       try transaction.walkWaiting(priority, queue) { row in
         guard members.count < rowsMax, isWanted(row) else { return false }

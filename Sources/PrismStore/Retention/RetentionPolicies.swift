@@ -66,6 +66,11 @@ struct RetentionPolicies {
       dropped += rows
       isMore = isMore || rows.rows >= Retention.sliceRowsMax
     }
+    for queue in QueueID.all(of: namespace) where memory.state[queue].ledger[.kept] > 0 {
+      try file.write { (transaction) throws(SQLiteError) in
+        try Ring(transaction).age(queue, hours: policy.ringHours)
+      }
+    }
     return (dropped, isMore)
   }
 

@@ -15,7 +15,7 @@ struct UpdateClearing {
   init(_ namespace: Int, _ next: (userID: UInt32, app: AppVersion, before: Int64)) {
     (self.namespace, userID, app, before) = (namespace, next.userID, next.app, next.before)
     walks = QueueID.all(of: namespace).flatMap { queue in
-      Priority.allCases.map { (queue, $0, PriorityValues.bases[$0]) }
+      Priority.leaving.map { (queue, $0, PriorityValues.bases[$0]) }
     }
   }
 

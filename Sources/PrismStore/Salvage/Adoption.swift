@@ -174,6 +174,8 @@ extension Adoption {
       // Sequence numbers that may have been used are never used again.
       ledger.lastSequence = remembered == nil && isIncomplete ? highest + 1 << 40 : highest
       (ledger.bytes, ledger.segments) = (0, RowSegments())
+      // Its rows are found by their ids: until then they count as rows that wait.
+      ledger.ledger.move(ledger.ledger[.kept], from: .kept, to: .waiting)
       ledgers[queue] = ledger
     }
   }
@@ -237,16 +239,26 @@ extension Adoption {
     }
   }
 
+  /// The segments of the queue, with one of the ring if a row needs it.
+  private mutating func ringSegments(_ queue: QueueID, _ ids: Set<Int64>) throws(SQLiteError) -> RowSegments {
+    if ids.contains(where: RowID.isKept) {
+      let tables = ledgers[queue]!.segments.begin(at: ledgers[queue]!.lastSequence + 1, isRing: true)
+      try QueueTables.add(tables, of: queue, among: namespaces, connection) { ledgers[$0]?.segments.tableCount ?? 1 }
+    }
+    return ledgers[queue]!.segments
+  }
+
   /// - Returns: the sizes of those that are whole.
-  private func adoptRows(_ ids: Set<Int64>, _ queue: QueueID) throws(SQLiteError) -> [Int64: Int] {
+  private mutating func adoptRows(_ ids: Set<Int64>, _ queue: QueueID) throws(SQLiteError) -> [Int64: Int] {
     guard !ids.isEmpty else { return [:] }
     var sizes: [Int64: Int] = [:]
-    let insert = try connection.prepare(StoreStatement.insertRows(1, RowTable(queue, number: 0)).sql)
+    let segments = try ringSegments(queue, ids)
     for table in source.database.tables where QueueID(table: table) == queue {
       try source.database.forEachRow(of: table, ids.subtracting(sizes.keys)) { (record) throws(SQLiteError) in
         try record.withWholeRow(hasPayload: queue.kind.hasPayload) { (row) throws(SQLiteError) in
           guard sizes[row.id] == nil else { return }
-          try insert.run(inserting: row)
+          let insert = StoreStatement.insertRows(1, segments.table(of: row.id, queue))
+          try connection.prepare(insert.sql).run(inserting: row)
           sizes[row.id] = Int(row.size)
         }
       }

@@ -63,7 +63,7 @@ struct Salvage: StoreOperations {
       state.names.namespaces[queue.namespace] != nil
     else { return 0 }
     var (saved, bytes) = (0, 0)
-    var first = PriorityValues { _ in .max }
+    var (first, kept) = (PriorityValues { _ in .max }, 0)
     for record in source.database.records(on: page) {
       try record.withWholeRow(hasPayload: queue.kind.hasPayload) { (row) throws(SQLiteError) in
         guard let priority = RowID(value: row.id).priority, memory.salvage.claimed[queue]?.run(of: row.id) == nil,
@@ -71,16 +71,23 @@ struct Salvage: StoreOperations {
           try transaction.rendering(of: row, queue) != nil, try !isDelivered(row.id, queue), try insert(row, queue)
         else { return }
         saved += 1
-        bytes += Int(row.size)
+        if priority == .kept {
+          kept += 1
+          keep(row, queue)
+        } else {
+          bytes += Int(row.size)
+        }
         first[priority] = min(first[priority], row.id)
       }
     }
     if saved > 0 { count(saved, bytes: bytes, first, queue) }
+    state[queue].ledger.move(kept, from: .waiting, to: .kept)
     return saved
   }
 
   /// - Returns: false if it is there already.
   private func insert(_ row: StoredRow, _ queue: QueueID) throws(SQLiteError) -> Bool {
+    if RowID.isKept(row.id) { try Ring(transaction).makeRoom(queue) }
     try transaction.statement(.rows(.salvage, state[queue].segments.table(of: row.id, queue))).run(inserting: row)
     guard transaction.database.connection.changes == 1 else { return false }
     state[queue].segments.take(row.id)
@@ -93,6 +100,13 @@ struct Salvage: StoreOperations {
       ])
     }
     return true
+  }
+
+  private func keep(_ row: StoredRow, _ queue: QueueID) {
+    let place = state[queue].segments.place(of: row.id)
+    state[queue].segments[place].bytes += Int(row.size)
+    state[queue].segments.keep(
+      1, bytes: Int(row.size), hasClientIDs: row.flags.contains(.clientID), at: place)
   }
 
   /// A page that is older than it should be may have rows that left since.

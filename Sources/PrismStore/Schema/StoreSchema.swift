@@ -8,6 +8,9 @@ enum StoreSchema {
       try connection.execute(firstSchema + RecordSchema.sql)
       if let epoch = try connection.fact(Epoch.key) { try Epoch.write(epoch, connection) }
     }
+    SQLiteMigration(version: 9, name: "rings") { (connection) throws(SQLiteError) in
+      try connection.execute(rings)
+    },
   ]
 
   static var newestVersion: Int { migrations.last?.version ?? 0 }
@@ -67,5 +70,12 @@ enum StoreSchema {
     CREATE TABLE damaged (
       number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, kind INTEGER NOT NULL, found_time INTEGER NOT NULL,
       row, type, created_time, context, flags, size, checksum, report_id, body, payload);
+    """
+
+  /// `ring`: which of the segments are of the ring, and what is kept in each (`RowSegments`).
+  private static let rings = """
+    ALTER TABLE ledger ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ledger ADD COLUMN overwritten INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE ledger ADD COLUMN ring TEXT;
     """
 }

@@ -15,15 +15,32 @@ struct RowSegment: Sendable {
   /// When the first of them was delivered, as far as this process knows; nil: not known, or no such row is there.
   var spentSince: Duration?
 
-  init(number: Int, first: Int64) { (self.number, self.first) = (number, first) }
+  /// Its rows are of the ring; nil: they leave by themselves.
+  var kept: Kept?
+
+  /// The rows of a segment of the ring that are not to leave.
+  struct Kept: Sendable, Equatable {
+    var rows = 0
+    var bytes = 0
+    /// A client gave the id of one.
+    var hasClientIDs = false
+  }
+
+  init(number: Int, first: Int64, isRing: Bool = false) {
+    (self.number, self.first, kept) = (number, first, isRing ? Kept() : nil)
+  }
+
+  var isRing: Bool { kept != nil }
 
   /// Its table is empty.
-  mutating func empty() { self = RowSegment(number: number, first: first) }
+  mutating func empty() { self = RowSegment(number: number, first: first, isRing: isRing) }
+}
 
-  /// The ids between the delivered ones, without their bounds.
-  var heldRanges: [(after: Int64, end: Int64)] {
+extension IDRuns {
+  /// The ids between the runs, without their bounds.
+  var gaps: [(after: Int64, end: Int64)] {
     var (ranges, after): ([(after: Int64, end: Int64)], Int64) = ([], .min)
-    for run in spent.runs {
+    for run in runs {
       ranges.append((after, run.first))
       after = run.last
     }

@@ -1,7 +1,8 @@
 import PrismProtocol
 
 /// The segments of a queue, oldest rows first: each row of one is older than each row of the next, within its priority. The
-/// last one takes new rows. A segment whose rows are all delivered is emptied at once, by its table.
+/// last one takes new rows. A segment whose rows are all delivered is emptied at once, by its table. Kept rows are in
+/// segments of their own among the others, the ring.
 struct RowSegments: Sendable {
   /// Rows that wait for long, between others that leave, should not hold ever more tables.
   static let countMax = 64
@@ -15,7 +16,11 @@ struct RowSegments: Sendable {
 
   init() {}
 
-  var current: RowSegment { list[list.count - 1] }
+  /// Takes new rows that leave by themselves.
+  var current: RowSegment { list[lastPlace(isRing: false) ?? 0] }
+  /// Takes new rows that are kept; nil before the first.
+  var currentRing: RowSegment? { lastPlace(isRing: true).map { list[$0] } }
+  var keptBytes: Int { list.reduce(0) { $0 + ($1.kept?.bytes ?? 0) } }
   var spentBytes: Int { list.reduce(0) { $0 + $1.spentBytes } }
   /// Delivered rows that are still in their tables.
   var spent: [IDRuns.Run] { list.flatMap(\.spent.runs).sorted { $0.first < $1.first } }
@@ -28,13 +33,19 @@ struct RowSegments: Sendable {
   /// The place in `list` of the segment that a row of this id belongs to.
   func place(of id: Int64) -> Int {
     if list.count == 1 { return 0 }
-    let sequence = RowID(value: id).sequence
-    return list.lastIndex { $0.first <= sequence } ?? 0
+    let (sequence, isRing) = (RowID(value: id).sequence, RowID.isKept(id))
+    return list.lastIndex { $0.first <= sequence && $0.isRing == isRing } ?? list.firstIndex { $0.isRing == isRing }
+      ?? 0
   }
+
+  /// The place of the segment that takes new rows; nil: there is no ring.
+  func lastPlace(isRing: Bool) -> Int? { list.lastIndex { $0.isRing == isRing } }
 
   func table(of id: Int64, _ queue: QueueID) -> RowTable { RowTable(queue, number: list[place(of: id)].number) }
 
-  func currentTable(_ queue: QueueID) -> RowTable { RowTable(queue, number: current.number) }
+  func currentTable(_ queue: QueueID, isRing: Bool = false) -> RowTable {
+    RowTable(queue, number: isRing ? currentRing?.number ?? 0 : current.number)
+  }
 
   func tables(_ queue: QueueID) -> [RowTable] { list.map { RowTable(queue, number: $0.number) } }
 
@@ -46,11 +57,11 @@ struct RowSegments: Sendable {
     var pieces: [(place: Int, run: IDRuns.Run)] = []
     for run in members.runs {
       var (rest, place) = (run, place(of: run.first))
-      while place + 1 < list.count {
-        let end = run.first - RowID(value: run.first).sequence + list[place + 1].first
+      while let next = list[(place + 1)...].firstIndex(where: { $0.isRing == list[place].isRing }) {
+        let end = run.first - RowID(value: run.first).sequence + list[next].first
         if end > rest.last { break }
         pieces.append((place, IDRuns.Run(first: rest.first, last: end - 1)))
-        (rest.first, place) = (end, place + 1)
+        (rest.first, place) = (end, next)
       }
       pieces.append((place, rest))
     }
@@ -58,23 +69,35 @@ struct RowSegments: Sendable {
   }
 
   /// Begins a segment for new rows. There are fewer than `countMax`.
-  /// - Parameter sequence: of the next row. - Returns: numbers of the tables that must be made now.
-  mutating func begin(at sequence: Int64) -> Range<Int> {
+  /// - Parameter sequence: of the next row.
+  /// - Returns: numbers of the tables that must be made now.
+  mutating func begin(at sequence: Int64, isRing: Bool = false) -> Range<Int> {
     let (used, oldCount) = (Set(list.map(\.number)), tableCount)
     if used.count == tableCount { tableCount = min(tableCount * Self.tableGrowth, Self.countMax) }
     let number = (0..<tableCount).first { !used.contains($0) }!
-    list.append(RowSegment(number: number, first: sequence))
+    list.append(RowSegment(number: number, first: sequence, isRing: isRing))
     return oldCount..<tableCount
   }
 
   /// A row takes an id that may be in a run of delivered ones.
   mutating func take(_ id: Int64) { list[place(of: id)].spent.remove(id) }
 
-  mutating func addBytes(_ bytes: Int) { list[list.count - 1].bytes += bytes }
+  mutating func addBytes(_ bytes: Int, isRing: Bool = false) { list[lastPlace(isRing: isRing) ?? 0].bytes += bytes }
 
-  /// The table of the segment is empty. The last segment stays.
+  /// Counts rows as kept, or no more.
+  mutating func keep(_ rows: Int, bytes: Int, hasClientIDs: Bool = false, at place: Int) {
+    guard var kept = list[place].kept else { return }
+    (kept.rows, kept.bytes) = (kept.rows + rows, kept.rows + rows == 0 ? 0 : max(0, kept.bytes + bytes))
+    kept.hasClientIDs = kept.hasClientIDs || hasClientIDs
+    list[place].kept = kept
+  }
+
+  /// Whether the segment takes new rows.
+  func isCurrent(_ place: Int) -> Bool { lastPlace(isRing: list[place].isRing) == place }
+
+  /// The table of the segment is empty. One that takes new rows stays, but for the ring's: it has no place for its age.
   mutating func removeEmpty(at place: Int) {
-    if place == list.count - 1 { list[place].empty() } else { list.remove(at: place) }
+    if isCurrent(place), !list[place].isRing { list[place].empty() } else { list.remove(at: place) }
   }
 }
 
@@ -95,25 +118,50 @@ extension RowSegments {
     return runs.isEmpty ? nil : "[" + runs.map { "\($0.first),\($0.last)" }.joined(separator: ",") + "]"
   }
 
-  /// nil if these are not what `text` and `spentText` write.
-  init?(text: String?, spentText: String?) {
-    guard let text else {
-      if spentText == nil { return } else { return nil }
+  /// Number, kept rows, their bytes and whether a client gave ids, of each segment of the ring. nil: there is no ring.
+  var ringText: String? {
+    let numbers = list.flatMap { segment in
+      segment.kept.map { [segment.number, $0.rows, $0.bytes, $0.hasClientIDs ? 1 : 0] } ?? []
     }
-    guard text.hasPrefix("["), text.hasSuffix("]") else { return nil }
-    let numbers = text.dropFirst().dropLast().split(separator: ",").compactMap { Int64($0) }
+    return numbers.isEmpty ? nil : "[" + numbers.map { String($0) }.joined(separator: ",") + "]"
+  }
+
+  /// nil if these are not what `text`, `spentText` and `ringText` write.
+  init?(text: String?, spentText: String?, ringText: String?) {
+    guard let text else {
+      if spentText == nil, ringText == nil { return } else { return nil }
+    }
+    guard let numbers = Self.numbers(text) else { return nil }
     guard numbers.count > Self.numbersPerSegment, numbers.count % Self.numbersPerSegment == 1,
       (1...Int64(Self.countMax)).contains(numbers[0]), numbers.allSatisfy({ $0 >= 0 })
     else { return nil }
     (tableCount, list) = (Int(numbers[0]), [])
     for start in stride(from: 1, to: numbers.count, by: Self.numbersPerSegment) {
-      guard numbers[start] < numbers[0], (list.last?.first ?? -1) < numbers[start + 1] else { return nil }
+      guard numbers[start] < numbers[0], (list.last?.first ?? 0) <= numbers[start + 1] else { return nil }
       var segment = RowSegment(number: Int(numbers[start]), first: numbers[start + 1])
       (segment.bytes, segment.spentRows) = (Int(numbers[start + 2]), Int(numbers[start + 3]))
       segment.spentBytes = Int(numbers[start + 4])
       list.append(segment)
     }
-    guard Set(list.map(\.number)).count == list.count, read(spentText ?? "[]") else { return nil }
+    guard Set(list.map(\.number)).count == list.count, readRing(ringText ?? "[]"), read(spentText ?? "[]")
+    else { return nil }
+  }
+
+  private static func numbers(_ text: String) -> [Int64]? {
+    guard text.hasPrefix("["), text.hasSuffix("]") else { return nil }
+    return text.dropFirst().dropLast().split(separator: ",").compactMap { Int64($0) }
+  }
+
+  private mutating func readRing(_ text: String) -> Bool {
+    guard let numbers = Self.numbers(text), numbers.count.isMultiple(of: 4) else { return false }
+    for start in stride(from: 0, to: numbers.count, by: 4) {
+      guard let place = list.firstIndex(where: { $0.number == numbers[start] }), numbers[start + 1] >= 0,
+        numbers[start + 2] >= 0
+      else { return false }
+      list[place].kept = .init(
+        rows: Int(numbers[start + 1]), bytes: Int(numbers[start + 2]), hasClientIDs: numbers[start + 3] != 0)
+    }
+    return list.contains { !$0.isRing }
   }
 
   private mutating func read(_ spentText: String) -> Bool {

@@ -28,8 +28,12 @@ struct Segments: StoreOperations {
     guard segments.current.bytes >= max(bytesMin, state[queue].bytes / Self.sharesOfHeld),
       segments.list.count < RowSegments.countMax, transaction.database.keepsDelivered
     else { return }
-    transaction.database.forgetInserts(into: segments.currentTable(queue))
-    let newTables = state[queue].segments.begin(at: state.nextSequence)
+    try begin(queue)
+  }
+
+  func begin(_ queue: QueueID, isRing: Bool = false) throws(SQLiteError) {
+    transaction.database.forgetInserts(into: state[queue].segments.currentTable(queue, isRing: isRing))
+    let newTables = state[queue].segments.begin(at: state.nextSequence, isRing: isRing)
     transaction.touch(queue)
     guard !newTables.isEmpty else { return }
     let state = self.state
@@ -87,7 +91,7 @@ struct Segments: StoreOperations {
     for place in places.sorted(by: >) {
       let segment = segments[place]
       // An empty current segment stays as it is.
-      guard segment.spentRows > 0 || place < segments.list.count - 1, try !hasHeldRow(segment, queue) else { continue }
+      guard segment.spentRows > 0 || !segments.isCurrent(place), try !hasHeldRow(segment, queue) else { continue }
       try clear(segment, RowTable(queue, number: segment.number))
       state[queue].segments.removeEmpty(at: place)
       transaction.touch(queue)
@@ -106,11 +110,12 @@ struct Segments: StoreOperations {
     return false
   }
 
-  /// - Throws: `invalidContent` if these are not exactly the delivered rows: a damaged tree hides others.
-  private func clear(_ segment: RowSegment, _ table: RowTable) throws(SQLiteError) {
-    if segment.spentRows > 0 {
+  /// - Throws: `invalidContent` if these are not exactly the delivered and kept rows: a damaged tree hides others.
+  func clear(_ segment: RowSegment, _ table: RowTable) throws(SQLiteError) {
+    let rows = segment.spentRows + (segment.kept?.rows ?? 0)
+    if rows > 0 {
       try transaction.statement(.rows(.clear, table)).run()
-      guard transaction.database.connection.changes == segment.spentRows else { throw .invalidContent }
+      guard transaction.database.connection.changes == rows else { throw .invalidContent }
     }
     transaction.database.forgetStatements(on: table)
   }

@@ -11,7 +11,7 @@ struct LedgerRecord: CheckedRecord, Sendable {
     case newestRealtime = "newest_realtime"
     case newestRest = "newest_rest"
     case lastAccepted = "last_accepted"
-    case checksum, segments, spent
+    case checksum, segments, spent, kept, overwritten, ring
   }
 
   var queue: QueueID
@@ -30,6 +30,10 @@ struct LedgerRecord: CheckedRecord, Sendable {
     (.waiting, .waiting), (.claimed, .claimed), (.delivered, .delivered), (.expired, .expired), (.evicted, .evicted),
     (.cleared, .cleared), (.dead, .dead), (.removed, .removed), (.corrupt, .corrupt),
   ]
+  /// Since version 9.
+  private static let ringAccounts: [(account: Ledger.Account, column: Column)] = [
+    (.kept, .kept), (.overwritten, .overwritten),
+  ]
   /// Had the newest `created_time` of each priority before version 7.
   private static let formerColumns: [Column] = [.newestCrash, .newestRealtime, .newestRest]
   /// More can't be added up.
@@ -45,10 +49,17 @@ struct LedgerRecord: CheckedRecord, Sendable {
       guard let count = Self.count(row, column) else { return nil }
       ledger[account] = count
     }
+    for (account, column) in Self.ringAccounts where row.has(column) {
+      guard let count = Self.count(row, column) else { return nil }
+      ledger[account] = count
+    }
     formerNumbers = Self.formerColumns.compactMap { row.integer($0) }
     guard formerNumbers.count == Self.formerColumns.count else { return nil }
     lastAccepted = row.data(.lastAccepted).flatMap { PacketID(bytes: $0) }
-    guard let segments = RowSegments(text: row.string(.segments), spentText: row.string(.spent)) else { return nil }
+    guard
+      let segments = RowSegments(
+        text: row.string(.segments), spentText: row.string(.spent), ringText: row.string(.ring))
+    else { return nil }
     self.segments = segments
     guard !row.has(.checksum) || row.integer(.checksum) == checksum, ledger.isBalanced else { return nil }
   }
@@ -60,11 +71,12 @@ struct LedgerRecord: CheckedRecord, Sendable {
 
   func bind(to insert: SQLiteInsert<Column>) {
     insert.bind([.namespace: queue.namespace, .kind: queue.kind.number, .stored: ledger.stored])
-    for (account, column) in Self.accounts { insert.bind(column, ledger[account]) }
+    for (account, column) in Self.accounts + Self.ringAccounts { insert.bind(column, ledger[account]) }
     insert.bind([.bytes: bytes, .sequence: lastSequence])
     for (column, number) in zip(Self.formerColumns, formerNumbers) { insert.bind(column, number) }
     insert.bind([
       .lastAccepted: lastAccepted?.bytes, .checksum: checksum, .segments: segments.text, .spent: segments.spentText,
+      .ring: segments.ringText,
     ])
   }
 
@@ -82,6 +94,9 @@ struct LedgerRecord: CheckedRecord, Sendable {
     // Databases before version 6 don't have these.
     if let text = segments.text { sum.add(text) }
     if let text = segments.spentText { sum.add(text) }
+    if let text = segments.ringText { sum.add(text) }
+    let ring = Self.ringAccounts.map { Int64(ledger[$0.account]) }
+    if ring.contains(where: { $0 != 0 }) { sum.add(ring) }
     return sum.value
   }
 

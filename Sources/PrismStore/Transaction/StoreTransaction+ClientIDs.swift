@@ -7,14 +7,26 @@ extension StoreTransaction {
   func clientIDs(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [(row: Int64, key: String)] {
     var result: [(row: Int64, key: String)] = []
     try forEachRun(of: members, queue, .clientIDsInRange) { (find) throws(SQLiteError) in
-      try find.forEachRow(of: RowStatement.ClientIDColumn.self) { (row) throws(SQLiteError) in
-        let (id, reportID) = (row.int64(.id), row.text(.reportID))
-        if let owner = try owner(row.int64(.context), namespace: queue.namespace) {
-          result.append((id, ClientIDKey.text(reportID, owner)))
-        } else {  // its context is damaged
-          let holders = try holders(of: reportID, queue.namespace)
-          result += holders.filter { $0.row == id }.map { (id, $0.key) }
-        }
+      result += try clientIDs(find, queue.namespace)
+    }
+    return result
+  }
+
+  /// Those of a whole table.
+  func clientIDs(in table: RowTable) throws(SQLiteError) -> [(row: Int64, key: String)] {
+    let find = try statement(.rows(.clientIDsInRange, table)).bind([":first": Int64.min, ":last": Int64.max])
+    return try clientIDs(find, table.queue.namespace)
+  }
+
+  private func clientIDs(_ find: SQLiteStatement, _ namespace: Int) throws(SQLiteError) -> [(row: Int64, key: String)] {
+    var result: [(row: Int64, key: String)] = []
+    try find.forEachRow(of: RowStatement.ClientIDColumn.self) { (row) throws(SQLiteError) in
+      let (id, reportID) = (row.int64(.id), row.text(.reportID))
+      if let owner = try owner(row.int64(.context), namespace: namespace) {
+        result.append((id, ClientIDKey.text(reportID, owner)))
+      } else {  // its context is damaged
+        let holders = try holders(of: reportID, namespace)
+        result += holders.filter { $0.row == id }.map { (id, $0.key) }
       }
     }
     return result

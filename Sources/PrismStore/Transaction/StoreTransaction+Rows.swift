@@ -17,11 +17,22 @@ extension StoreTransaction {
     touch(queue)
   }
 
-  /// The same for rows in any order.
+  /// The same for rows in any order, kept ones among them.
   func drop(_ rows: [(id: Int64, size: Int)], _ queue: QueueID, to account: Ledger.Account) throws(SQLiteError) {
-    var members = IDRuns()
-    for row in rows.sorted(by: { $0.id < $1.id }) { try members.append(read: row.id) }
-    try drop(members, bytes: rows.reduce(0) { $0 + $1.size }, queue, to: account)
+    var (members, bytes, kept) = (IDRuns(), 0, IDRuns())
+    for row in rows.sorted(by: { $0.id < $1.id }) {
+      if RowID.isKept(row.id) {
+        try kept.append(read: row.id)
+      } else {
+        try members.append(read: row.id)
+        bytes += row.size
+      }
+    }
+    try drop(members, bytes: bytes, queue, to: account)
+    guard !kept.isEmpty else { return }
+    try freeClientIDs(of: kept, queue)
+    try Ring(self).forget(kept, queue, to: account)
+    try deleteRows(kept, queue)
   }
 
   /// Moves rows that are not what was stored to `damaged`, and counts them. They are never sent.
@@ -34,7 +45,7 @@ extension StoreTransaction {
     }
     try freeClientIDs(of: members, queue)
     try deleteRows(members, queue)
-    state[queue].remove(members.count, bytes: bytes, from: account, to: .corrupt)
+    state[queue].remove(members.count, bytes: members.isOfRing ? 0 : bytes, from: account, to: .corrupt)
     state.shares[queue.namespace] = nil  // their owners are not known
     touch(queue)
     memory.log.error(

@@ -6,6 +6,8 @@ public struct QueueStatus: Sendable, Equatable {
   public var ledger: Ledger
   /// On disk, of waiting, claimed and dead rows.
   public var bytes: Int
+  /// The same of kept rows.
+  public var keptBytes = 0
   /// How long the oldest row is held that waits or is in flight; nil if there is no such row.
   public var oldestAge: Duration?
   /// Reports of the namespace that filters kept from becoming rows; of metas only.

@@ -2,6 +2,8 @@
 public struct RetentionPolicy: Sendable, Equatable {
   /// Of a namespace of which nothing else is known.
   static let expirationDaysStandard = 15
+  /// The same of what the ring holds.
+  public static let ringHoursStandard = 168
 
   /// Rows expire after this number of days.
   public var expirationDays: Int
@@ -11,9 +13,14 @@ public struct RetentionPolicy: Sendable, Equatable {
   public var appVersion: String?
   /// A row whose payload is larger is dropped at start, as `removed`.
   public var maxBodyBytes: Int
-  public init(expirationDays: Int, isUpdateClear: Bool, appVersion: String?, maxBodyBytes: Int) {
+  /// Kept rows are overwritten after this number of hours at most.
+  public var ringHours: Int
+  public init(
+    expirationDays: Int, isUpdateClear: Bool, appVersion: String?, maxBodyBytes: Int,
+    ringHours: Int = ringHoursStandard
+  ) {
     (self.expirationDays, self.isUpdateClear) = (expirationDays, isUpdateClear)
-    (self.appVersion, self.maxBodyBytes) = (appVersion, maxBodyBytes)
+    (self.appVersion, self.maxBodyBytes, self.ringHours) = (appVersion, maxBodyBytes, ringHours)
   }
 }
 

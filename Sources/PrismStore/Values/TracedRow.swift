@@ -5,6 +5,8 @@ public struct TracedRow: Sendable, Equatable {
   /// The place of a row.
   public enum Place: Sendable, Equatable {
     case waiting
+    /// In the ring.
+    case kept
     case inFlight(PacketID, claimedTime: Int64)
     case dead(number: Int, PacketID, Disposition.DeadCause)
     /// Within the last 24 h.

@@ -148,7 +148,9 @@ struct StatusTable {
     let expiry = namespace.lastExpiry.map {
       "\(name): last expired at \($0.time): \($0.rows) rows, held for up to \($0.heldHours) h"
     }
-    return [expiry].compactMap { $0 }
+    let kept = namespace.meta.ledger[.kept] + namespace.payload.ledger[.kept]
+    let ring = "\(name): ring: \(kept) rows kept, \(bytes(namespace.meta.keptBytes + namespace.payload.keptBytes))"
+    return [expiry, kept > 0 ? ring : nil].compactMap { $0 }
       + RowKind.reports.compactMap { kind in
         let ledger = namespace[kind].ledger
         let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }

@@ -28,7 +28,7 @@ struct SnapshotDiffTests {
     try #require(rename("\(folder.path)/namespaces.d/old.yaml", "\(folder.path)/namespaces.d/old.yaml.off") == 0)
     let diff = SnapshotDiff(from: before, to: try folder.load().snapshot)
     let types = { (wifi: Bool) in
-      #"[{"type":"order","onlyWifi":\#(wifi),"isRealtime":false,"isUploadPayload":false}]"#
+      #"[{"type":"order","onlyWifi":\#(wifi),"isRealtime":false,"isUploadPayload":false,"keep":"queue"}]"#
     }
     #expect(
       diff.lines == [

@@ -7,10 +7,10 @@ struct ControlMessageTests {
     "time": "2026-11-21T10:20:30.456Z", "status": 503, "code": .null, "cause": "answered 503",
   ]
   private static let queue: JSONValue = [
-    "waiting": 1, "claimed": 2, "dead": 3, "bytes": 4, "oldestAgeSeconds": 5,
+    "waiting": 1, "claimed": 2, "dead": 3, "bytes": 4, "keptBytes": 6, "oldestAgeSeconds": 5,
     "ledger": [
-      "stored": 21, "waiting": 1, "claimed": 2, "delivered": 3, "expired": 4, "evicted": 5, "cleared": 1, "dead": 3,
-      "removed": 1, "corrupt": 1,
+      "stored": 26, "waiting": 1, "claimed": 2, "delivered": 3, "expired": 4, "evicted": 5, "cleared": 1, "dead": 3,
+      "removed": 1, "corrupt": 1, "kept": 3, "overwritten": 2,
     ], "packets": ["accepted": 7, "refused": 8], "bytesRaw": 9, "bytesSent": 10,
   ]
   private static let namespace: JSONValue = [
@@ -101,7 +101,7 @@ struct ControlMessageTests {
   @Test("sums over both kinds, and the failure that still holds")
   func sums() {
     var namespace = NamespaceReport(controlJSON: Self.namespace)
-    #expect(namespace.unsentRows == 6 && namespace.deadRows == 6 && namespace.storedRows == 42)
+    #expect(namespace.unsentRows == 6 && namespace.deadRows == 6 && namespace.storedRows == 52)
     #expect(namespace.deliveredRows == 6 && namespace.presentFailure?.cause == "answered 503")
     namespace.lastSuccess = "2026-11-21T10:20:31.000Z"
     #expect(namespace.presentFailure == nil)

@@ -2,7 +2,7 @@ import PrismProtocol
 
 /// A `Prism-Ledger` as it came: what a sender stored of one namespace and kind, and where it went (docs/packet.md).
 struct DeviceLedger: Sendable, Equatable {
-  static let accounts = ["delivered", "expired", "evicted", "cleared", "dead", "removed"]
+  static let accounts = ["delivered", "expired", "evicted", "cleared", "dead", "removed", "kept", "overwritten"]
   /// Reports in these are lost.
   static let lostAccounts = ["expired", "evicted", "cleared", "dead", "removed"]
 

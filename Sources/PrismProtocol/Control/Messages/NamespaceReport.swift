@@ -116,6 +116,8 @@ public struct FlowReport: ControlMessage {
 public struct QueueReport: ControlMessage {
   /// Rows of one kind by state, their bytes, and the age of the oldest row that waits or is in flight.
   public var waiting = 0, claimed = 0, dead = 0, bytes = 0, oldestAgeSeconds = 0
+  /// Bytes of the rows that are kept in the ring; `bytes` is without them.
+  public var keptBytes = 0
   /// The counters of all rows that were ever stored.
   public var ledger = Ledger()
   /// Packets since the daemon's start, by what came of them.
@@ -127,7 +129,8 @@ public struct QueueReport: ControlMessage {
 
   public static let fields: [ControlField<QueueReport>] = [
     .init("waiting", \.waiting), .init("claimed", \.claimed), .init("dead", \.dead), .init("bytes", \.bytes),
-    .init("oldestAgeSeconds", \.oldestAgeSeconds), .init("ledger", \.ledger), .init("packets", \.packets),
+    .init("keptBytes", \.keptBytes), .init("oldestAgeSeconds", \.oldestAgeSeconds), .init("ledger", \.ledger),
+    .init("packets", \.packets),
     .init("bytesRaw", \.bytesRaw), .init("bytesSent", \.bytesSent),
   ]
 }
