@@ -10,7 +10,7 @@ final class IngestSink: ReportSink {
   private let store: ReportStore
   private let time: any TimeSource
   private let pipelines = Mutex<[NamespaceName: NamespacePipeline]>([:])
-  private let rules = Mutex<[NamespaceName: [RecordEnrichment]]>([:])
+  private let rules = Mutex<[NamespaceName: ReportRules]>([:])
   private let counts = Mutex(CommitCounters())
   private let feed: ReportFeed
   private let trace: PacketLog
@@ -24,9 +24,10 @@ final class IngestSink: ReportSink {
 
   func set(_ pipelines: [NamespaceName: NamespacePipeline]) { self.pipelines.withLock { $0 = pipelines } }
 
-  /// The fields of records that reports get from now on.
+  /// The rules by which reports are stored from now on.
   func set(_ snapshot: Snapshot) {
-    let rules = snapshot.namespaces.mapValues(\.enrichments).filter { !$0.value.isEmpty }
+    let rules = snapshot.namespaces.mapValues { ReportRules(enrichments: $0.enrichments, triggers: $0.triggers) }
+      .filter { $0.value != ReportRules() }
     self.rules.withLock { $0 = rules }
   }
 
@@ -50,7 +51,7 @@ final class IngestSink: ReportSink {
   ) {
     store.inTurn { [self] store in
       let began = time.uptime
-      let outcome = store.append(batches, notes: notes, enrichedBy: rules.withLock { $0 })
+      let outcome = store.append(batches, notes: notes, rules: rules.withLock { $0 })
       if feed.hasFollowers { feed.publish(batches, outcome, now: time.unixMilliseconds) }
       note(batches, outcome, in: time.uptime - began)
       whenDone(outcome)
@@ -65,7 +66,8 @@ final class IngestSink: ReportSink {
     counts.withLock { $0.committed(rows: batches.reduce(0) { $0 + $1.rows.count }, in: duration) }
     let pipelines = pipelines.withLock { $0 }
     for (batch, outcome) in zip(batches, outcomes) where outcome.record?.hasChanged != false {
-      guard let pipeline = pipelines[batch.namespace], pipeline.signal.post(batch) else { continue }
+      guard let pipeline = pipelines[batch.namespace], pipeline.signal.post(batch, hasReleased: outcome.hasReleased)
+      else { continue }
       Task { await pipeline.wake() }
     }
   }

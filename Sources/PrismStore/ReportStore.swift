@@ -81,12 +81,12 @@ public actor ReportStore {
 
   /// Stores the rows of `batches` and those of `notes` that are due. Nothing of them is answered as stored before this
   /// returns `committed`.
-  /// - Parameter rules: fields of records that reports of a namespace get.
+  /// - Parameter rules: fields of records that reports of a namespace get, and its triggers.
   public func append(
-    _ batches: [ReportBatch], notes: [BatchNote] = [], enrichedBy rules: [NamespaceName: [RecordEnrichment]] = [:]
+    _ batches: [ReportBatch], notes: [BatchNote] = [], rules: [NamespaceName: ReportRules] = [:]
   ) -> CommitOutcome {
     uses += 1
-    return use { (file) throws(Never) in Appending.store(batches, notes: notes, enrichedBy: rules, in: file) }
+    return use { (file) throws(Never) in Appending.store(batches, notes: notes, rules: rules, in: file) }
   }
 
   /// Commits dispositions in their order, then notes, then claims. A claim's packet is nil if nothing waits for it, or if
@@ -173,6 +173,13 @@ public actor ReportStore {
   /// Reports that got fields of a record since the start, and those whose record is not there, by namespace.
   public var enrichments: (added: [NamespaceName: Int], missing: [NamespaceName: Int]) {
     (file.memory.enrichments.added, file.memory.enrichments.missing)
+  }
+
+  /// What the triggers of each namespace did, by their names, as of the last commit.
+  public var triggers: [NamespaceName: [String: TriggerState]] {
+    var result: [NamespaceName: [String: TriggerState]] = [:]
+    for (number, states) in state.triggers { state.names.namespaces[number].map { result[$0] = states } }
+    return result
   }
 
   /// The tables of records, without the disk.

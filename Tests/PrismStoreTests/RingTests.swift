@@ -105,7 +105,7 @@ import Testing
     await store.close()
   }
 
-  @Test("a report is overwritten when it was held for the ring's hours, whatever the wall clock says")
+  @Test("a report is overwritten when it was held for the ring's hours, and no wall clock decides that")
   func hours() async throws {
     let store = try await rig.open()
     let policy = RetentionPolicy(

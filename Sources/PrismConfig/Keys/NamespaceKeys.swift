@@ -81,6 +81,10 @@ package enum NamespaceKeys {
       "ring.maxHour", .integer(1...8760, unit: "hours"), at: \.value.ring.hours, remote: .ifSigned,
       "the time after which such a report is overwritten at the latest, by the time that prism held it"),
     Key(
+      "triggers", .triggers, at: \.value.triggers, default: "none", remote: .ifListed,
+      "rules that let kept reports go when a report of a type comes: `name`, `on`, `field` with `equals`, `contains`, `from` or `to`, `count`, `second`, `types`, `same`, `before`, `after`, `everySecond`, `maxMByteDay`"
+    ),
+    Key(
       "onFull", .choice, at: \.value.onFull, remote: .ifListed,
       "if the namespace is full: drop the oldest rows of the user who holds most (crashes last), or refuse new ones with `store_full`"
     ),

@@ -80,6 +80,7 @@ extension NamespaceDraft {
     let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }
     checkTypes(lines: lines, line: faultLine([]), &checker)
     checkEnrichments(line: faultLine(["enrich", "records"]), &checker)
+    checkTriggers(result, line: faultLine(["triggers", "monitorList"]), &checker)
     checkCertificate(lines: lines, line: faultLine(["tls.certFile", "tls.keyFile"]), &checker)
     if result.isPlain, !checker.permissions.plain {
       checker.fault(
@@ -114,6 +115,19 @@ extension NamespaceDraft {
           "is \(field), must be in the index of \(table.name) (\(known.isEmpty ? "it has no fields" : known)); "
             + "add it there, or leave `by` out for the id")
       }
+    }
+  }
+
+  private func checkTriggers(_ result: NamespaceConfiguration, line: Int, _ checker: inout Checker) {
+    guard !checker.hasFault(at: "monitorList") else { return }
+    let kept = result.monitorList.filter { $0.keep == .ring }.map(\.type)
+    for (index, trigger) in value.triggers.enumerated() {
+      if result.monitorList.entry(for: trigger.on) == nil {
+        checker.fault(line, "triggers[\(index)].on", "is \(trigger.on), must be a type of monitorList")
+      }
+      guard kept.isEmpty else { continue }
+      checker.fault(
+        line, "triggers[\(index)].types", "finds no report: no type of monitorList has keep: ring")
     }
   }
 

@@ -41,6 +41,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var monitorList: [MonitoredType]
   /// The most bytes that this namespace may hold on disk.
   public var maxStoreBytes = 256 * 1_048_576
+  /// Rules that let kept reports go, in the order of the file.
+  public var triggers: [ReportTrigger] = []
   /// The bounds of the reports that are kept.
   public var ring = Ring()
   /// The most bytes that one user may hold of it; nil: as much as the namespace.

@@ -34,7 +34,7 @@ extension ControlHandler {
 
   private func namespaces() async -> NamedValues<NamespaceReport> {
     let queues = await engine.parts.store.lastKnownStatus()
-    let records = await engine.parts.store.records
+    let (records, triggers) = await (engine.parts.store.records, engine.parts.store.triggers)
     let now = engine.parts.time.unixMilliseconds
     var reports: [NamedValues<NamespaceReport>.Element] = []
     for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
@@ -47,6 +47,8 @@ extension ControlHandler {
       for kind in RowKind.reports {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind])
       }
+      report.triggers = TriggerReport.all(
+        triggers[namespace] ?? [:], declared: engine.hub.current.namespaces[namespace]?.triggers ?? [])
       let known = records.store(of: namespace)
       report.store = known.map { RecordStoreReport($0) }
       report.records = RecordTableReport.all(
@@ -70,6 +72,23 @@ extension NamespaceReport {
     nextTryInSeconds = status.nextTryIn.map { Int($0.secondsRoundedUp) }
     (flow.usedBytes, flow.allowedBytes) = (status.flow.usedBytes, status.flow.allowedBytes)
     flow.windowEndsInSeconds = Int(status.flow.windowEndsIn.secondsRoundedUp)
+  }
+}
+
+extension TriggerReport {
+  /// Those that are declared, and those that did something.
+  fileprivate static func all(
+    _ states: [String: TriggerState], declared: [ReportTrigger]
+  ) -> NamedValues<TriggerReport> {
+    let names = declared.map(\.name) + states.keys.filter { name in !declared.contains { $0.name == name } }.sorted()
+    return NamedValues(
+      names.map { name in
+        let state = states[name] ?? TriggerState()
+        var report = TriggerReport()
+        (report.fired, report.rows) = (state.fired, state.rows)
+        (report.overBudget, report.tooSoon) = (state.overBudget, state.tooSoon)
+        return .init(name, report)
+      })
   }
 }
 

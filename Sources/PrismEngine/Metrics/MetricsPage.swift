@@ -56,6 +56,16 @@ extension Engine {
       of: all.map {
         (["namespace": $0.text], (added: store.enriched[$0] ?? 0, missing: store.notEnriched[$0] ?? 0))
       })
+    page.add(
+      triggerMetrics,
+      of: all.flatMap { namespace in
+        Set(hub.current.namespaces[namespace]?.triggers.map(\.name) ?? []).union(
+          (store.triggers[namespace] ?? [:]).keys
+        )
+        .sorted().map {
+          (["namespace": namespace.text, "trigger": $0], store.triggers[namespace]?[$0] ?? TriggerState())
+        }
+      })
     page.add(filterMetrics, of: all.map { (["namespace": $0.text], queue($0, .meta).filtered) })
   }
 }
@@ -179,6 +189,14 @@ private let filterMetrics: [Metric<FilterCounts>] = [
   .init(
     "prism_collapsed_reports_total", .counter, "Reports that collapse counted on a row, through restarts.",
     \.collapsed),
+]
+
+private let triggerMetrics: [Metric<TriggerState>] = [
+  .init(
+    "prism_triggers_total", .counter, "Times that a trigger fired, or was to fire, through restarts.", by: "result",
+    [("fired", \TriggerState.fired), ("over_budget", \.overBudget), ("too_soon", \.tooSoon)]
+  ) { $0[keyPath: $1] },
+  .init("prism_triggered_rows_total", .counter, "Kept rows that a trigger let go, through restarts.", \.rows),
 ]
 
 /// Tables of records that ever held a record.

@@ -9,6 +9,8 @@ public struct StoreFigures: Sendable {
   public var records: [NamespaceName: [RecordTableStatus]] = [:]
   /// Reports that got fields of records since the start, and those whose record is not there.
   public var enriched: [NamespaceName: Int] = [:], notEnriched: [NamespaceName: Int] = [:]
+  /// What the triggers of each namespace did.
+  public var triggers: [NamespaceName: [String: TriggerState]] = [:]
   /// Of the database and its log.
   public var bytes: Int
 }
@@ -21,7 +23,7 @@ extension Engine {
     let enrichments = await parts.store.enrichments
     return StoreFigures(
       queues: queues, records: records, enriched: enrichments.added, notEnriched: enrichments.missing,
-      bytes: await parts.store.storeBytes())
+      triggers: await parts.store.triggers, bytes: await parts.store.storeBytes())
   }
 
   /// Why no reports are taken at present; nil: they are. Never waits.

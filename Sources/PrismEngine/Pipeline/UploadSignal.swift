@@ -24,8 +24,9 @@ final class UploadSignal: Sendable {
 
   private let state = Mutex(State())
 
-  /// Rows of `batch` are committed. - Returns: the pipeline must be woken.
-  func post(_ batch: ReportBatch) -> Bool {
+  /// Rows of `batch` are committed. - Parameter hasReleased: they let kept ones go, which leave at once.
+  /// - Returns: the pipeline must be woken.
+  func post(_ batch: ReportBatch, hasReleased: Bool = false) -> Bool {
     state.withLock { state in
       let wasFresh = !state.fresh.isEmpty
       var news: Requests = batch.record != nil ? .rows(.records) : batch.leaves ? .rows(.meta) : []
@@ -35,6 +36,7 @@ final class UploadSignal: Sendable {
       for type in batch.types where type.isRealtime {
         news.formUnion(type.priority == .crash ? [.realtime, .crash] : .realtime)
       }
+      if hasReleased { news.formUnion([.rows(.meta), .rows(.payload), .realtime]) }
       state.fresh.formUnion(news.subtracting(state.told))
       state.told.formUnion(news)
       return !wasFresh && !state.fresh.isEmpty

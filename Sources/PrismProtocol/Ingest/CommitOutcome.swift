@@ -15,6 +15,8 @@ public struct BatchOutcome: Sendable {
   public var epoch: String
   /// Rows that were not simply stored, by index, ascending; empty in the ordinary case.
   public var exceptions: [(row: Int, what: Exception)] = []
+  /// Reports of it let kept ones go.
+  public var hasReleased = false
   /// Of a request about records.
   public var record: RecordOutcome?
 

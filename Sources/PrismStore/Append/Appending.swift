@@ -4,15 +4,15 @@ import PrismSQLite
 /// Stores reports: one transaction for all batches that arrived since the last one (group commit).
 struct Appending {
   private let transaction: StoreTransaction
-  private let rules: [NamespaceName: [RecordEnrichment]]
+  private let rules: [NamespaceName: ReportRules]
 
-  private init(_ transaction: StoreTransaction, enrichedBy rules: [NamespaceName: [RecordEnrichment]]) {
+  private init(_ transaction: StoreTransaction, _ rules: [NamespaceName: ReportRules]) {
     (self.transaction, self.rules) = (transaction, rules)
   }
 
   /// Stores batches in one transaction, if the disk has room and the database is in its place.
   static func store(
-    _ batches: [ReportBatch], notes: [BatchNote], enrichedBy rules: [NamespaceName: [RecordEnrichment]],
+    _ batches: [ReportBatch], notes: [BatchNote], rules: [NamespaceName: ReportRules],
     in file: DatabaseFile
   ) -> CommitOutcome {
     // Records are read on a full disk, too.
@@ -22,7 +22,7 @@ struct Appending {
     }
     do {
       let outcomes = try file.write { (transaction) throws(SQLiteError) in
-        let outcomes = try Appending(transaction, enrichedBy: rules).store(batches)
+        let outcomes = try Appending(transaction, rules).store(batches)
         for note in notes where note.isDue(after: outcomes) {
           try transaction.write(Note(namespace: note.namespace, key: note.key, value: note.value))
         }
@@ -38,7 +38,7 @@ struct Appending {
   private static func read(_ batches: [ReportBatch], in file: DatabaseFile) -> CommitOutcome {
     do {
       let outcomes = try file.read { (transaction) throws(SQLiteError) in
-        try Appending(transaction, enrichedBy: [:]).store(batches)
+        try Appending(transaction, [:]).store(batches)
       }
       return .committed(outcomes)
     } catch { return .failed(refusal(for: error)) }
@@ -91,7 +91,7 @@ struct Appending {
   private func store(_ given: ReportBatch, ids: RowWriter.IDs) throws(SQLiteError) -> BatchOutcome {
     let batch =
       try rules[given.namespace].map { (rules) throws(SQLiteError) in
-        try Enriching(transaction).enriched(given, by: rules)
+        try Enriching(transaction).enriched(given, by: rules.enrichments)
       } ?? given
     let memory = transaction.memory
     let namespace = try transaction.number(of: batch.namespace)
@@ -109,7 +109,11 @@ struct Appending {
     try Filtered(transaction).count(writer.filtering.counts, namespace: namespace)
     count(writer.leaving.metas, QueueID(namespace: namespace, kind: .meta))
     count(writer.leaving.payloads, QueueID(namespace: namespace, kind: .payload))
-    if let kept = writer.kept { try keep(kept, batch, namespace) }
+    if let kept = writer.kept { keep(kept, batch, namespace) }
+    if let triggers = rules[batch.namespace]?.triggers, !triggers.isEmpty {
+      writer.outcome.hasReleased = try Triggers(transaction, namespace).look(at: batch, writer.outcome, by: triggers)
+    }
+    if writer.kept != nil { try Ring(transaction).overwrite(namespace, bytesMax: batch.quota.ringBytesMax) }
     if memory.state.shares[namespace]?.isComplete == true {
       let bytes = writer.leaving.metas.bytes + writer.leaving.payloads.bytes
       memory.state.shares[namespace]!.add(bytes, to: RowOwner(userID: batch.userID))
@@ -117,14 +121,13 @@ struct Appending {
     return writer.outcome
   }
 
-  private func keep(_ kept: RowWriter.Target, _ batch: ReportBatch, _ namespace: Int) throws(SQLiteError) {
+  private func keep(_ kept: RowWriter.Target, _ batch: ReportBatch, _ namespace: Int) {
     let ring = Ring(transaction)
     let hasIDs = batch.rows.contains { $0.clientReportID != nil }
     for queue in QueueID.all(of: namespace) {
       let written = queue.kind.hasPayload ? kept.payloads : kept.metas
       ring.count(written.rows, bytes: written.bytes, hasClientIDs: hasIDs, queue)
     }
-    try ring.overwrite(namespace, bytesMax: batch.quota.ringBytesMax)
   }
 
   private func count(_ written: RowWriter.Written, _ queue: QueueID) {

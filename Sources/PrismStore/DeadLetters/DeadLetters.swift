@@ -131,10 +131,16 @@ struct DeadLetters: StoreOperations {
   func requeue(_ selection: DeadLetterSelection) throws(SQLiteError) -> Int {
     try take(selection) { (row, queue) throws(SQLiteError) in
       guard let letter = DeadLetterRecord(row), letter.isWhole else { return forget(row, queue, to: .corrupt) }
+      if RowID.isKept(letter.row) { try Ring(transaction).makeRoom(queue) }
       try insert(letter)
       state[queue].ledger.move(1, from: .dead, to: .waiting)
       var members = IDRuns()
       members.append(letter.row)
+      if members.isOfRing {
+        state[queue].bytes -= letter.size
+        try transaction.letGo(members, queue, by: "")
+        return false
+      }
       transaction.release(members, queue)
       ShareCount(transaction).forgetIncomplete(queue)
       return false

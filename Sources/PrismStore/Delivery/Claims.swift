@@ -15,8 +15,9 @@ struct Claims: StoreOperations {
       !state.salvage.isAwaited(queue)
     else { return nil }
     let clock = transaction.memory.clock.read()
-    var reading = RowReading(builder(for: claim, queue), queue, transaction)
     let types = TypeChoice(claim.types, state.names)
+    if let packet = try takeReleased(claim, queue, types, clock) { return packet }
+    var reading = RowReading(builder(for: claim, queue), queue, transaction)
     var after = state[queue].cursor(for: claim.types)
     // A crash gets precedence: priorities are in the order of their importance.
     for priority in Priority.leaving {
@@ -30,6 +31,43 @@ struct Claims: StoreOperations {
       return nil
     }
     return try record(claim, queue, reading.builder, clock)
+  }
+
+  /// Rows that a trigger let go, after crashes: a packet of one trigger.
+  private func takeReleased(
+    _ claim: Claim, _ queue: QueueID, _ types: TypeChoice, _ clock: ClockSetting
+  ) throws(SQLiteError) -> ClaimedPacket? {
+    guard !state[queue].releases.isEmpty else { return nil }
+    var crashes = WaitingRows(.crash, queue, after: state[queue].cursor(for: claim.types)[.crash], transaction)
+    let hasCrash = try crashes.next() != nil
+    crashes.reset()
+    if hasCrash { return nil }
+    for release in state[queue].releases {
+      var reading = RowReading(builder(for: claim, queue), queue, rule: release.rule, transaction)
+      for (place, run) in state[queue].segments.pieces(of: release.members) {
+        let table = RowTable(queue, number: state[queue].segments[place].number)
+        if try !take(run, of: table, types, into: &reading) { break }
+      }
+      let (taken, damaged) = (reading.builder.members, reading.damaged)
+      try transaction.hold(IDRuns(union: [taken, damaged]), queue)
+      if !damaged.isEmpty { try transaction.quarantine(damaged, queue, from: .waiting) }
+      if !taken.isEmpty { return try record(claim, queue, reading.builder, clock, rule: release.rule) }
+    }
+    return nil
+  }
+
+  /// - Returns: false: the packet is closed.
+  private func take(
+    _ run: IDRuns.Run, of table: RowTable, _ types: TypeChoice, into reading: inout RowReading
+  ) throws(SQLiteError) -> Bool {
+    let rows = try transaction.statement(.rows(.readRange, table)).bind([":first": run.first, ":last": run.last])
+    defer { rows.reset() }
+    while !reading.builder.isFull {
+      guard let row = try rows.next(of: StoredRow.Column.self) else { return true }
+      let stored = StoredRow(row, hasPayload: table.queue.kind.hasPayload)
+      if types.contains(stored.type), try !reading.take(stored, row) { return false }
+    }
+    return false
   }
 
   private func builder(for claim: Claim, _ queue: QueueID) -> PacketBuilder {
@@ -75,7 +113,7 @@ struct Claims: StoreOperations {
   }
 
   private func record(
-    _ claim: Claim, _ queue: QueueID, _ builder: PacketBuilder, _ clock: ClockSetting
+    _ claim: Claim, _ queue: QueueID, _ builder: PacketBuilder, _ clock: ClockSetting, rule: String? = nil
   ) throws(SQLiteError) -> ClaimedPacket {
     // The packet's record is enough: the ledger's line, on a page of its own, is written when the packet is settled.
     state[queue].ledger.move(builder.members.count, from: .waiting, to: .claimed)
@@ -84,7 +122,7 @@ struct Claims: StoreOperations {
       createdTime: claim.unixMilliseconds, bytes: builder.bytes, hasClientIDs: builder.hasClientIDs,
       header: state[queue].ledger.header(
         epoch: transaction.memory.epoch.text, store: state.records.stores[queue.namespace]?.met),
-      members: builder.members)
+      members: builder.members, rule: rule)
     try transaction.statement(.packets(.insert)).run(inserting: packet)
     state[queue].packets.append(packet)
     return claimed(packet, builder, clock)
@@ -114,7 +152,7 @@ struct Claims: StoreOperations {
     guard let (queue, place) = state.find(id) else { return nil }
     let record = state[queue].packets[place]
     let clock = transaction.memory.clock.read()
-    let builder = try RowReading.read(record.members, of: queue, transaction)
+    let builder = try RowReading.read(record.members, of: queue, rule: record.rule, transaction)
     let packet = builder.members.isEmpty ? nil : claimed(record, builder, clock)
     return Found(record: record, whole: builder.members, packet: packet)
   }

@@ -9,10 +9,14 @@ struct RowReading {
   private let queue: QueueID
   private let transaction: StoreTransaction
   private var clocks: RowClocks
+  /// Members that all rows of the packet have in common.
+  private let mark: [UInt8]
   /// The rendering of the row before, which usually is that of the next one too.
   private var rendering: (type: Int64, context: Int64, value: RowRendering, pastStamp: ClockStamp?)?
 
-  init(_ builder: PacketBuilder, _ queue: QueueID, _ transaction: StoreTransaction) {
+  /// - Parameter rule: the trigger that let the rows go.
+  init(_ builder: PacketBuilder, _ queue: QueueID, rule: String? = nil, _ transaction: StoreTransaction) {
+    mark = rule.map { $0.isEmpty ? [] : Array("\"TRIGGER\":\"\($0)\"".utf8) } ?? []
     (self.builder, self.queue, self.transaction) = (builder, queue, transaction)
     clocks = RowClocks(transaction.memory.clock.book)
   }
@@ -30,7 +34,9 @@ struct RowReading {
       return true
     }
     let stamp = rendering.context.isEmpty ? clocks.pastStamp(in: stored.body) : pastStamp
-    return try builder.add(stored, rendering, clock: stamp.map { clockMembers(stored, $0) } ?? [])
+    let clock = stamp.map { clockMembers(stored, $0) } ?? []
+    let both = clock.isEmpty || mark.isEmpty ? clock + mark : clock + [UInt8(ascii: ",")] + mark
+    return try builder.add(stored, rendering, clock: both)
   }
 
   /// A crash that says itself when it was is of an earlier run, whose clock is not known.
@@ -40,10 +46,10 @@ struct RowReading {
 
   /// Reads exactly `members`. Those that are damaged or missing are not in the builder.
   static func read(
-    _ members: IDRuns, of queue: QueueID, _ transaction: StoreTransaction
+    _ members: IDRuns, of queue: QueueID, rule: String? = nil, _ transaction: StoreTransaction
   ) throws(SQLiteError) -> PacketBuilder {
     let expected = transaction.memory.state[queue].metaBytesExpected(of: members.count, kind: queue.kind)
-    var reading = RowReading(.unlimited(metaBytesExpected: expected), queue, transaction)
+    var reading = RowReading(.unlimited(metaBytesExpected: expected), queue, rule: rule, transaction)
     try transaction.forEachRun(of: members, queue, .readRange) { (read) throws(SQLiteError) in
       try read.forEachRow(of: StoredRow.Column.self) { (row) throws(SQLiteError) in
         _ = try reading.take(StoredRow(row, hasPayload: queue.kind.hasPayload), row)

@@ -76,6 +76,7 @@ struct Settlement: StoreOperations {
   private func release(_ id: PacketID) throws(SQLiteError) {
     guard let packet = try remove(id) else { return }
     state[packet.queue].ledger.move(packet.members.count, from: .claimed, to: .waiting)
+    if packet.members.isOfRing { return try transaction.letGo(packet.members, packet.queue, by: packet.rule ?? "") }
     transaction.release(packet.members, packet.queue)
   }
 

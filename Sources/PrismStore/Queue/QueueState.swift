@@ -11,6 +11,8 @@ struct QueueState: Sendable {
   var segments = RowSegments()
   /// In order of sending.
   var packets: [PacketRecord] = []
+  /// Rows of the ring that wait for a packet, in the order of sending.
+  var releases: [ReleaseRecord] = []
   private var cursors: [ClaimCursor] = []
 
   init() {}
@@ -51,13 +53,18 @@ struct QueueState: Sendable {
     }
   }
 
-  /// Rows of a segment of the ring that are on their way.
+  /// Rows of a segment of the ring that may leave, or are on their way.
   func leaving(at place: Int) -> IDRuns {
-    let members = IDRuns(union: packets.map(\.members).filter(\.isOfRing))
+    let members = IDRuns(union: packets.map(\.members).filter(\.isOfRing) + releases.map(\.members))
     var result = IDRuns()
     for piece in segments.pieces(of: members) where piece.place == place { result.append(piece.run) }
     return result
   }
+
+  /// Whether a row of the ring is not kept any more.
+  func isLeaving(_ id: Int64) -> Bool { isReleased(id) || leftRun(of: id) != nil }
+  /// Whether a row of the ring waits for a packet.
+  func isReleased(_ id: Int64) -> Bool { releases.contains { $0.members.run(of: id) != nil } }
 
   /// The run that holds this row, of a packet in flight or of delivered rows; nil: it waits.
   func leftRun(of id: Int64) -> IDRuns.Run? { segments.spentRun(of: id) ?? claimedRun(of: id) }

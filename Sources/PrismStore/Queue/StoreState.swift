@@ -10,6 +10,9 @@ struct StoreState {
   /// Unique in the database, and never used again: gaps are left by transactions that failed.
   var nextSequence: Int64 = 1
   var nextContext: Int64 = 1
+  var nextRelease: Int64 = 1
+  /// By namespace and name.
+  var triggers: [Int: [String: TriggerState]] = [:]
   /// The bytes that users hold, by namespace. Missing until a quota needs them.
   var shares: [Int: UserShares] = [:]
   var contexts = ContextCache()
@@ -83,6 +86,7 @@ extension StoreState {
     try readPackets(connection)
     try countClaimed()
     try readFiltered(connection)
+    try readReleases(connection)
     let floors = try NumberFloors(connection)
     names.floors = floors
     hasOwnerlessIDs = try connection.hasOwnerlessIDs()
@@ -122,6 +126,20 @@ extension StoreState {
     ])
     try select.forEachRow(of: NoteRecord.Column.self) { row in
       filtered[row.int(.namespace)] = FilterCounts(note: row.bytes(.value))
+    }
+  }
+
+  private mutating func readReleases(_ connection: SQLiteConnection) throws(SQLiteError) {
+    for release in try connection.records(of: ReleaseRecord.self, from: "released ORDER BY number") {
+      guard names.namespaces[release.queue.namespace] != nil else { throw .invalidContent }
+      self[release.queue].releases.append(release)
+      nextRelease = release.number + 1
+    }
+    let prefix = TriggerState.keyPrefix
+    let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key GLOB '\(prefix)*'")
+    try select.forEachRow(of: NoteRecord.Column.self) { row in
+      let name = String(row.text(.key).dropFirst(prefix.count))
+      triggers[row.int(.namespace), default: [:]][name] = TriggerState(note: row.bytes(.value))
     }
   }
 

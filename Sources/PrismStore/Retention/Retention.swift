@@ -111,7 +111,12 @@ struct Retention: StoreOperations {
 
   /// Drops waiting rows below the sequence `end`; the rows of a priority are in the order of their age.
   func expire(_ queue: QueueID, before end: Int64, rowsMax: Int = sliceRowsMax) throws(SQLiteError) -> Dropped {
-    try dropOldest(queue, rowsMax: rowsMax, to: .expired) { RowID(value: $0.id).sequence < end }
+    var dropped = try dropOldest(queue, rowsMax: rowsMax, to: .expired) { RowID(value: $0.id).sequence < end }
+    let old = state[queue].releases.flatMap(\.members.ids).filter { RowID(value: $0).sequence < end }.prefix(rowsMax)
+    guard let first = old.min() else { return dropped }
+    try transaction.drop(old.map { (id: $0, size: 0) }, queue, to: .expired)
+    dropped += Dropped(rows: old.count, oldestSequence: RowID(value: first).sequence)
+    return dropped
   }
 
   /// Drops up to `rowsMax` of the oldest waiting rows, the first priority first.

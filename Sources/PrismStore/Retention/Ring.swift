@@ -92,7 +92,7 @@ struct Ring: StoreOperations {
 
   private func delete(between runs: IDRuns, _ table: RowTable) throws(SQLiteError) -> Int {
     var deleted = 0
-    for gap in runs.gaps where gap.end - gap.after > 1 {
+    for gap in runs.gaps where gap.after < gap.end - 1 {
       try transaction.statement(.rows(.deleteRange, table)).run([":first": gap.after + 1, ":last": gap.end - 1])
       deleted += transaction.database.connection.changes
     }

@@ -7,9 +7,12 @@ enum StoreSchema {
       (connection) throws(SQLiteError) in
       try connection.execute(firstSchema + RecordSchema.sql)
       if let epoch = try connection.fact(Epoch.key) { try Epoch.write(epoch, connection) }
-    }
+    },
     SQLiteMigration(version: 9, name: "rings") { (connection) throws(SQLiteError) in
       try connection.execute(rings)
+    },
+    SQLiteMigration(version: 10, name: "triggers") { (connection) throws(SQLiteError) in
+      try connection.execute(releases)
     },
   ]
 
@@ -77,5 +80,13 @@ enum StoreSchema {
     ALTER TABLE ledger ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ledger ADD COLUMN overwritten INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE ledger ADD COLUMN ring TEXT;
+    """
+
+  /// `released`: rows of a ring that wait for a packet; `rule`: the trigger that let them go.
+  private static let releases = """
+    CREATE TABLE released (
+      number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, kind INTEGER NOT NULL, rule TEXT NOT NULL,
+      members TEXT NOT NULL, checksum INTEGER NOT NULL);
+    ALTER TABLE packets ADD COLUMN rule TEXT;
     """
 }

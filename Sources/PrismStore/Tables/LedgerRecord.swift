@@ -49,10 +49,7 @@ struct LedgerRecord: CheckedRecord, Sendable {
       guard let count = Self.count(row, column) else { return nil }
       ledger[account] = count
     }
-    for (account, column) in Self.ringAccounts where row.has(column) {
-      guard let count = Self.count(row, column) else { return nil }
-      ledger[account] = count
-    }
+    for (account, column) in Self.ringAccounts { ledger[account] = Self.count(row, column) ?? 0 }
     formerNumbers = Self.formerColumns.compactMap { row.integer($0) }
     guard formerNumbers.count == Self.formerColumns.count else { return nil }
     lastAccepted = row.data(.lastAccepted).flatMap { PacketID(bytes: $0) }

@@ -10,7 +10,7 @@ struct PacketRecord: CheckedRecord, Sendable {
     case bytes
     case hasClientIDs = "has_client_ids"
     case header
-    case members, checksum
+    case members, checksum, rule
   }
 
   /// The most rows that a record may name; a damaged one could name more.
@@ -29,13 +29,16 @@ struct PacketRecord: CheckedRecord, Sendable {
   /// The value of `Prism-Ledger`.
   let header: String
   var members: IDRuns
+  /// The trigger that let the rows go; nil: they left by themselves.
+  var rule: String?
 
   init(
     id: PacketID, queue: QueueID, position: Int, createdTime: Int64, bytes: Int, hasClientIDs: Bool, header: String,
-    members: IDRuns
+    members: IDRuns, rule: String? = nil
   ) {
     (self.id, self.queue, self.position, self.createdTime) = (id, queue, position, createdTime)
     (self.bytes, self.hasClientIDs, self.header, self.members) = (bytes, hasClientIDs, header, members)
+    self.rule = rule
   }
 
   /// nil if it is not what was written. Databases of version 1 have no checksum.
@@ -48,7 +51,7 @@ struct PacketRecord: CheckedRecord, Sendable {
     else { return nil }
     self.init(
       id: id, queue: queue, position: Int(position), createdTime: created, bytes: Int(bytes),
-      hasClientIDs: hasClientIDs != 0, header: header, members: members)
+      hasClientIDs: hasClientIDs != 0, header: header, members: members, rule: row.string(.rule))
     guard !row.has(.checksum) || row.integer(.checksum) == checksum else { return nil }
   }
 
@@ -56,7 +59,7 @@ struct PacketRecord: CheckedRecord, Sendable {
     insert.bind([
       .id: id.bytes, .namespace: queue.namespace, .kind: queue.kind.number, .position: position,
       .createdTime: createdTime, .bytes: bytes, .hasClientIDs: hasClientIDs, .header: header, .members: members.text,
-      .checksum: checksum,
+      .checksum: checksum, .rule: rule,
     ])
   }
 
@@ -66,6 +69,7 @@ struct PacketRecord: CheckedRecord, Sendable {
     sum.add(id.bytes)
     sum.add(header)
     sum.add(members.text)
+    if let rule { sum.add(rule) }
     return sum.value
   }
 }

@@ -70,7 +70,9 @@ struct Trace: StoreOperations {
     if let packet = state[queue].packets.first(where: { $0.members.run(of: row) != nil }) {
       return .inFlight(packet.id, claimedTime: packet.createdTime)
     }
-    if try transaction.exists(row, queue) { return RowID.isKept(row) ? .kept : .waiting }
+    if try transaction.exists(row, queue) {
+      return RowID.isKept(row) && !state[queue].isReleased(row) ? .kept : .waiting
+    }
     if let dead = try DeadLetters(transaction).place(of: row, queue) { return dead }
     return try delivered(row, queue)
   }

@@ -39,7 +39,7 @@ extension QueueID {
 
 /// Statements on one table of a queue.
 enum RowStatement {
-  case walk, walkHeads, first, exists
+  case walk, walkBack, walkHeads, first, exists
   /// Without a condition: SQLite frees the table's pages without writing them.
   case clear
   /// Of a run of neighbouring ids.
@@ -59,6 +59,7 @@ enum RowStatement {
     let (table, queue, heads) = (rowTable.name, rowTable.queue, RowHead.Column.list)
     return switch self {
     case .walk: "SELECT \(queue.columns) FROM \(table) WHERE id > :after AND id < :end ORDER BY id"
+    case .walkBack: "SELECT \(queue.columns) FROM \(table) WHERE id < :end ORDER BY id DESC"
     case .walkHeads: "SELECT \(heads) FROM \(table) WHERE id > :after AND id < :end ORDER BY id"
     case .first: "SELECT id FROM \(table) WHERE id > :after AND id < :end ORDER BY id LIMIT 1"
     case .clear: "DELETE FROM \(table)"
@@ -97,6 +98,7 @@ enum PacketStatement {
   case insert, update, delete, shift
   case insertDelivery, deliveriesAfter, deleteDelivery
   case writeLedger
+  case writeRelease, deleteRelease
 
   var sql: String {
     switch self {
@@ -113,6 +115,8 @@ enum PacketStatement {
       "SELECT \(DeliveryRecord.Column.list) FROM settled WHERE id > :after ORDER BY id LIMIT 1000"
     case .deleteDelivery: "DELETE FROM settled WHERE id = :id"
     case .writeLedger: LedgerRecord.insert(into: "ledger", "OR REPLACE")
+    case .writeRelease: ReleaseRecord.insert(into: "released", "OR REPLACE")
+    case .deleteRelease: "DELETE FROM released WHERE number = :number"
     }
   }
 }

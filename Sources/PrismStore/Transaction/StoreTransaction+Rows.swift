@@ -31,7 +31,10 @@ extension StoreTransaction {
     try drop(members, bytes: bytes, queue, to: account)
     guard !kept.isEmpty else { return }
     try freeClientIDs(of: kept, queue)
-    try Ring(self).forget(kept, queue, to: account)
+    let released = Set(kept.ids.filter { state[queue].isReleased($0) })
+    try hold(kept, queue)
+    state[queue].ledger.move(released.count, from: .waiting, to: account)
+    try Ring(self).forget(kept.subtracting(released), queue, to: account)
     try deleteRows(kept, queue)
   }
 

@@ -150,7 +150,12 @@ struct StatusTable {
     }
     let kept = namespace.meta.ledger[.kept] + namespace.payload.ledger[.kept]
     let ring = "\(name): ring: \(kept) rows kept, \(bytes(namespace.meta.keptBytes + namespace.payload.keptBytes))"
-    return [expiry, kept > 0 ? ring : nil].compactMap { $0 }
+    let triggers = namespace.triggers.map { trigger in
+      let (state, over) = (trigger.value, trigger.value.overBudget)
+      return "\(name): trigger \(trigger.name): fired \(state.fired) times, \(state.rows) rows let go"
+        + (over > 0 ? ", \(over) times over its budget" : "") + (state.tooSoon > 0 ? ", \(state.tooSoon) too soon" : "")
+    }
+    return [expiry, kept > 0 ? ring : nil].compactMap { $0 } + triggers
       + RowKind.reports.compactMap { kind in
         let ledger = namespace[kind].ledger
         let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }

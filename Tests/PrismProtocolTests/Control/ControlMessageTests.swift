@@ -16,7 +16,8 @@ struct ControlMessageTests {
   private static let namespace: JSONValue = [
     "state": "held", "circuit": "open", "lastSuccess": .null, "lastFailure": failure, "nextTryInSeconds": .null,
     "flow": ["usedBytes": 1, "allowedBytes": 2, "windowEndsInSeconds": 3], "isPlain": true,
-    "isFileGone": false, "sampled": 4, "collapsed": 5, "lastExpiry": .null, "meta": queue, "payload": queue,
+    "isFileGone": false, "sampled": 4, "collapsed": 5, "lastExpiry": .null,
+    "triggers": ["crash": ["fired": 1, "rows": 2, "overBudget": 3, "tooSoon": 4]], "meta": queue, "payload": queue,
     "store": .null,
     "records": [
       "printer": [

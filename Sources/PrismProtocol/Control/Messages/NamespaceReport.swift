@@ -24,6 +24,8 @@ public struct NamespaceReport: ControlMessage {
   public var lastExpiry: ExpiryReport?
   /// The two queues.
   public var meta = QueueReport(), payload = QueueReport()
+  /// What the triggers did, by their names.
+  public var triggers = NamedValues<TriggerReport>()
   /// The store at the server; nil: no store gave its identity.
   public var store: RecordStoreReport?
   /// The tables of records that ever held a record.
@@ -41,7 +43,8 @@ public struct NamespaceReport: ControlMessage {
     .init("lastFailure", \.lastFailure), .init("nextTryInSeconds", \.nextTryInSeconds), .init("flow", \.flow),
     .init("isPlain", \.isPlain), .init("isFileGone", \.isFileGone), .init("sampled", \.sampled),
     .init("collapsed", \.collapsed),
-    .init("lastExpiry", \.lastExpiry), .init("meta", \.meta), .init("payload", \.payload),
+    .init("lastExpiry", \.lastExpiry), .init("triggers", \.triggers), .init("meta", \.meta),
+    .init("payload", \.payload),
     .init("store", \.store), .init("records", \.records),
   ]
 }
@@ -56,6 +59,20 @@ public struct RecordStoreReport: ControlMessage {
   public init() {}
 
   public static let fields: [ControlField<RecordStoreReport>] = [.init("id", \.id), .init("trusted", \.trusted)]
+}
+
+/// A trigger of a namespace, through restarts.
+public struct TriggerReport: ControlMessage {
+  /// How often it fired, and how many rows it let go, metas and payloads together.
+  public var fired = 0, rows = 0
+  /// How often its bytes of a day were used up, and how often it would have fired too soon after the last time.
+  public var overBudget = 0, tooSoon = 0
+
+  public init() {}
+
+  public static let fields: [ControlField<TriggerReport>] = [
+    .init("fired", \.fired), .init("rows", \.rows), .init("overBudget", \.overBudget), .init("tooSoon", \.tooSoon),
+  ]
 }
 
 /// Reports that expired together.

@@ -77,7 +77,7 @@ struct Enriching: StoreOperations {
   }
 
   /// The value of a member. - Parameter members: as JSON, without braces.
-  private static func value(_ key: String, in members: [UInt8]) -> JSONValue? {
+  static func value(_ key: String, in members: [UInt8]) -> JSONValue? {
     let span = members.span
     guard let member = MetaMembers(span, 0..<members.count).members.first(where: { $0.key == key }) else { return nil }
     let text = [UInt8(ascii: "{")] + members[member.text] + [UInt8(ascii: "}")]

@@ -15,7 +15,9 @@ import Testing
   ) async throws -> [JSONValue] {
     let batch = rig.records.rig.batch(
       numbers, of: type, payload: payload, context: CommonContext(members: Array(context.utf8)))
-    guard case .committed = await rig.store.append([batch], enrichedBy: [Rig.shop: rules]) else { return [] }
+    guard case .committed = await rig.store.append([batch], rules: [Rig.shop: ReportRules(enrichments: rules)]) else {
+      return []
+    }
     let packet = try await rig.store.claim(rig.records.rig.claim())
     if let packet { try await rig.store.settle(.delivered(packet.id, receipt: rig.records.rig.receipt)) }
     return (packet?.rows ?? []).compactMap { try? JSONValue(parsing: $0)["PRICE"] ?? .null }

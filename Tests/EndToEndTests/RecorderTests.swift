@@ -1,0 +1,38 @@
+import Foundation
+import Glibc
+import PrismClient
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+/// docs/recorder.md, seen by the backend.
+@Suite struct RecorderTests {
+  @Test("the last 200 reports before a fault arrive, and no others, over a kill of the daemon")
+  func lastReports() async throws {
+    let shop = """
+      {url: URL, periodicTimerSecond: 1, monitorList: [{type: sample, keep: ring}, {type: fault}],
+      triggers: [{name: fault, on: fault, field: level, equals: high, before: 200}]}
+      """
+    try await withHarness(namespaces: ["shop": shop]) { harness in
+      try await harness.startCollector()
+      try await harness.startDaemon()
+      for first in stride(from: 0, to: 500, by: 50) {
+        let reports = (first..<first + 50).map { Sample.report($0, in: "shop", hasPayload: false, hasID: false) }
+        _ = try await harness.client().report(contentsOf: reports)
+      }
+      try await harness.endDaemon(SIGKILL)
+      try await harness.startDaemon()
+      for level in ["low", "high"] {
+        _ = try await harness.prismctl(
+          "send", "--namespace", "shop", "--type", "fault", "--meta", #"{"level":"\#(level)"}"#)
+      }
+      try await harness.waitUntilSent(["shop"])
+      #expect(try await harness.query("SELECT count(*) FROM report") == [["202"]])
+      let status = try await harness.status()
+      #expect(Harness.rows(status, "shop", "meta", "kept") == 300)
+      #expect(status["namespaces"]?["shop"]?["triggers"]?["fault"]?["fired"]?.int == 1)
+      let explained = try await harness.prismctl("explain", "shop")
+      #expect(explained.output.contains("kept in the ring; trigger fault lets 200 go before"))
+    }
+  }
+}
