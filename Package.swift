@@ -53,6 +53,7 @@ let package = Package(
     // C of the project's own, where SQLite wants functions of C.
     .target(name: "CJoinedWrites", dependencies: ["CSQLite"]),
     .target(name: "CArguments", cSettings: commit),
+    .target(name: "CSymbols"),
 
     // The rooms. TidyTests holds each one's imports to a table.
     library("PrismBase"),
@@ -76,7 +77,7 @@ let package = Package(
       "PrismCollector",
       [
         "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismSalvage", "PrismHTTP", "PrismConfig",
-        "CPostgreSQL", "CKafka", "CCurl", "CZstd",
+        "CPostgreSQL", "CKafka", "CCurl", "CZstd", "CSymbols",
       ]),
     program(
       "prismd",

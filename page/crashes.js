@@ -114,12 +114,36 @@ export async function crashes({ query, signal }) {
     found.leftOut > 0 && note("warn", `${count(found.leftOut)} crashes are of groups beyond the 5,000 that are kept.`),
     found.groups.length === 0
       ? empty(state === "all" || state === "unresolved" ? "No crash in this time." : `No crash in this time is ${state}.`, state === "unresolved" && "Those that are resolved or ignored are not shown. ", "Crashes are reports of the type appCrash. In C call prism_crash_install(NULL), in Python prism.install_excepthook(); the journal’s input takes coredumps.")
-      : h("section", { "aria-label": "Groups of crashes" }, table("Groups of crashes", columns, found.groups)));
+      : h("section", { "aria-label": "Groups of crashes" }, table("Groups of crashes", columns, found.groups)),
+    await symbols(signal));
 }
 
-function frameList(frames) {
-  if (frames.length === 0) return empty("No stack is known.", "A stack is read from stack, frames, backtrace or traceback of the meta, or from the payload.");
-  return h("ol", { class: "frames" }, frames.map((frame, place) => h("li", { class: place < 6 ? "top" : null }, h("code", null, frame))));
+/** A frame with the path of its file; the text has the last part of it only. */
+function frame({ text, function: name, file, line, module, isInline }) {
+  if (line === null) return h("code", null, text);
+  return [h("code", null, name ?? "??"), " ", h("span", { class: "mono quiet" }, `${file}:${line}`), h("span", { class: "sub" }, [module, isInline && "inlined"].filter(Boolean).join(", "))];
+}
+
+/** The frames of the app, then those of libraries. A build whose frames have no name is said with the command that names them. */
+function frameList(stack) {
+  if (stack.length === 0) return empty("No stack is known.", "A stack is read from stack, frames, backtrace or traceback of the meta, or from the payload.");
+  const list = (isApp) => stack.map((one, place) => one.isApp === isApp && h("li", { "data-place": place, class: isApp ? "top" : null }, frame(one))).filter(Boolean);
+  const other = list(false);
+  const nameless = stack.find((one) => one.isApp && one.buildId && !one.function);
+  return [h("ol", { class: "frames" }, list(true)),
+    other.length > 0 && h("details", null, h("summary", null, `${count(other.length)} frames of libraries`), h("ol", { class: "frames" }, other)),
+    nameless && h("p", { class: "quiet" }, `No debug file names the build of ${nameless.module}: prism-collector symbols add FILE. Its build id is `, h("code", null, nameless.buildId), ".")];
+}
+
+/** Debug files, and the builds that crashed and have no file. */
+async function symbols(signal) {
+  const found = await get("/symbols", {}, signal);
+  if (found.total === 0 && found.missing.length === 0) return null;
+  const faulty = found.files.filter((file) => file.fault);
+  return section("Debug files", h("p", { class: "quiet" }, `${count(found.total)} builds have a debug file. `, found.missing.length > 0 && "These crashed and have no such file; prism-collector symbols add FILE names their frames:"),
+    found.program === null && note("warn", "eu-addr2line is missing at the collector, so no debug file is read: install elfutils."),
+    faulty.map((file) => note("warn", `The debug file ${file.buildId} can’t be read: ${file.fault}.`)),
+    found.missing.length > 0 && table("Builds without a debug file", [{ title: "Program", cell: (one) => one.module }, { title: "Build id", wide: true, cell: (one) => h("code", null, one.buildId) }, { title: "Crashes", number: true, cell: (one) => count(one.crashes) }], found.missing.slice(0, 20)));
 }
 
 async function payloadPart(report) {
@@ -138,7 +162,7 @@ async function payloadPart(report) {
 }
 
 export async function crash({ query, signal, reader, again }) {
-  const { group, frames, devices, versions, reports, comments, key, groupedBy, trendEnd } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
+  const { group, stack, devices, versions, reports, comments, key, groupedBy, trendEnd } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
   const shown = query.get("report") ?? reports[0];
   let report = null;
   try { report = await get(`/reports/${encodeURIComponent(shown)}`, {}, signal); } catch (error) { if (error.status !== 404) throw error; }
@@ -149,7 +173,7 @@ export async function crash({ query, signal, reader, again }) {
   return h("div", { "data-title": [group.reason || "Crash", group.frame].filter(Boolean).join(" in ") }, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)", " ", stateTag(group)), reader.role === "operator" && controls(group, versions, again)),
     h("p", { class: "mono sub" }, group.frame ?? "no stack"), told(group),
     definition([["Crashes, of all times", count(group.total)], ["Devices, of all times", count(group.totalDevices)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
-    h("div", { class: "columns even" }, section("Frames", frameList(frames)), section(`${count(group.count)} crashes in the last 14 days`, bars("Crashes", trend))),
+    h("div", { class: "columns even" }, section("Frames", frameList(stack)), section(`${count(group.count)} crashes in the last 14 days`, bars("Crashes", trend))),
     h("div", { class: "columns two" }, share("Versions", versions, (row) => row.version || "(unknown)"), share("Devices", devices, (row) => h("a", { class: "mono", href: link("/device", { id: row.device }) }, row.device))),
     notes(group, comments, reader.role === "operator", again), grouping(group, key, groupedBy, reader.role === "operator", again),
     section("Reports", h("label", { class: "field" }, h("span", null, "Report"), h("select", { id: "report", onchange: (event) => go("/crash", { id: group.fingerprint, report: event.target.value }) },

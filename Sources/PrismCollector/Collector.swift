@@ -30,7 +30,7 @@ public final class Collector: Sendable {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
     try options.fleet.prepare()
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
-    access = CollectorAccess(options, page: PageState(options, time: time), time: time, log: log)
+    access = CollectorAccess(options, page: PageState(options, time: time, log: log), time: time, log: log)
     devices = DeviceGate(DeviceStore(options.fleet), options.deviceLimits, time: time, log: log)
     let dictionaries = Dictionaries(DictionaryStore(options.fleet), time: time, log: log)
     openers = PacketOpeners(options, devices.standings, counts, dictionaries)

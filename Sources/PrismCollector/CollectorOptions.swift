@@ -61,6 +61,9 @@ public struct CollectorOptions: Sendable {
   /// Of all packets, from their decryption until they are stored; also the most that one packet may take.
   public var memoryBytesMax = 64 * 1_048_576
 
+  /// Of debug files.
+  package var symbolFolder: SymbolFolder { SymbolFolder(FilePath.joined(state, "symbols")) }
+
   /// The remote configuration that `GET /prism/config` serves.
   public struct Remote: Sendable {
     /// Of namespace files.

@@ -23,6 +23,7 @@ public struct CollectorServer: Sendable {
 
   init(_ collector: Collector) throws {
     self.collector = collector
+    if let warning = collector.options.symbolFolder.warning { collector.log.warning(warning, [:]) }
     let options = collector.options
     let owner = collector.ownerServer()
     var network: HTTPServer?

@@ -9,8 +9,9 @@ func runCommand(_ arguments: Arguments) throws(Flags.Fault) {
   let words = arguments.operands
   switch (words[0], words.count) {
   case ("check", 1):
-    _ = try Flags(arguments)
+    let folder = try Flags(arguments).options.symbolFolder
     print("the configuration has no fault")
+    if let warning = folder.warning { StandardStreams.say("prism-collector: \(warning)\n") }
   case ("migrate", 1):
     try migrate(Flags(arguments), from: arguments.given.last { $0.name == "--from" }?.value)
   case ("backup", 2): try backup(Flags(arguments), to: words[1])
@@ -26,7 +27,10 @@ func runCommand(_ arguments: Arguments) throws(Flags.Fault) {
 }
 
 private func unknownCommand(_ word: String) -> String {
-  let names = ["check", "migrate", "backup", "restore", "import", "device-key", "device", "query", "record", "command"]
+  let names = [
+    "check", "migrate", "backup", "restore", "import", "device-key", "device", "query", "record", "command", "crash",
+    "symbols",
+  ]
   let hint = NearestName.of(word, among: names).map { "; did you mean `prism-collector \($0)`?" } ?? ""
   return "there is no command `\(word)`\(hint) (`prism-collector --help` lists them)"
 }

@@ -50,6 +50,8 @@ struct Flags {
            prism-collector query OPTIONS                           prints stored reports (query --help)
            prism-collector record COMMAND                          reads and changes records (record --help)
            prism-collector command send | list                     commands for devices (command --help)
+           prism-collector crash list | show FINGERPRINT           groups of crashes (crash --help)
+           prism-collector symbols add | list | remove             debug files that name their frames (symbols --help)
 
       check                prints every fault of the configuration, and starts nothing
       migrate              makes the tables in PostgreSQL, or brings them to this program's version; with --from it carries
@@ -93,7 +95,7 @@ struct Flags {
     var flags: [CollectorLoader.Flag] = []
     var (prints, isTrial) = (false, false)
     for option in arguments.given
-    where ![QueryCommand.options, RecordCommand.options, CommandCommand.options]
+    where ![QueryCommand.options, RecordCommand.options, CommandCommand.options, CrashCommand.options]
       .contains(where: { $0.contains { $0.name == option.name } })
     {
       let value = option.value ?? ""

@@ -55,6 +55,15 @@ enum PageRoutes {
     PageRoute(.post, "/crashes/{fingerprint}/group", .operator) { api, request throws(CollectorRefusal) in
       try await CrashAPI(api: api).regroupCrash(request)
     },
+    PageRoute(.get, "/symbols") { api, request throws(CollectorRefusal) in
+      try await SymbolAPI(api: api).list(request)
+    },
+    PageRoute(.post, "/symbols", .operator, ["upload", "offset", "size"]) { api, request throws(CollectorRefusal) in
+      try await SymbolAPI(api: api).add(request)
+    },
+    PageRoute(.delete, "/symbols/{buildId}", .operator) { api, request throws(CollectorRefusal) in
+      try await SymbolAPI(api: api).remove(request)
+    },
     PageRoute(.get, "/records", .viewer, ["namespace", "table", "device", "id", "after", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.records(request)
     },

@@ -11,7 +11,8 @@ final class PageState: Sendable {
   let asking = ReadGate()
   let snapshots: RecordSnapshots
   let exports: Exports
-  let crashes = CrashIndex()
+  let crashes: CrashIndex
+  let symbols: Symbolizer
   let tails: TailLooks
   let crashStates: CrashStateStore
   let endedSessions: EndedSessions
@@ -19,7 +20,9 @@ final class PageState: Sendable {
   let startTime: Int64
   private let state = Mutex((tails: 0, isClosed: false))
 
-  init(_ options: CollectorOptions, time: any TimeSource) {
+  init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
+    symbols = Symbolizer(options.symbolFolder, log: log)
+    crashes = CrashIndex(symbols: symbols)
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     (crashStates, endedSessions) = (CrashStateStore(options.fleet), EndedSessions(options.fleet, time: time))

@@ -159,7 +159,7 @@ struct CrashGroupTests {
       #0  0x000055d0c3a011c9 _ZN53_$LT$shop..Cart$LT$u32$GT$$u20$as$u20$shop..Total$GT$5total17h39e04d6da6df2420E (shop + 0x1f2c)
       #1  0x000055d0c3a011d9 _ZN4shop3pay17h8adaa37319afcb09E (shop + 0x1f3c)
       #2  0x000055d0c3a011e9 _RNvCs4fqI2P2rA04_4shop4main (shop + 0x1f4c)
-      """, ["shop::Cart::total", "shop::pay", "_RNvC4shop4main"]),
+      """, ["shop::Cart::total", "shop::pay", "shop::main"]),
     Form(
       "Go",
       """
@@ -247,7 +247,11 @@ struct CrashGroupTests {
       ("total(Swift.Int) -> Swift.Int", "total"), ("closure #2 in Cart.total(_:)", "closure in Cart.total"),
       ("main.main.func1", "main.main.func1"), ("_ZSt4sortIPiEvT_S1_", "std::sort"), ("_ZL3payi", "pay"),
       ("_ZN4CartC2ERKS_", "Cart::C2"), ("_ZN4Cart", "_ZN4Cart"), ("_Z", "_Z"), ("_ZNSa", "_ZNSa"),
-      ("<module>", "<module>"),
+      ("<module>", "<module>"), ("_RINvMCsj6gjteTz5uu_1bNtB3_4Cart5totaljEB3_", "b::Cart::total"),
+      ("_RNCNvCs1_4shop3pay0", "shop::pay::{closure}"), ("_RNvXCs1_4shopNtB2_4CartNtB2_5Total3sum", "shop::Cart::sum"),
+      ("_RINvCs1_4shop3payRSlKj2a_E", "shop::pay"), ("_RB_", "_RB_"), ("_RNvB_1a", "_RNvB_1a"), ("_RNvC", "_RNvC"),
+      ("$s4till4TillV3payys5Int32VAFF", "till.Till.pay"), ("$s4shop0A4CartC3payyyF", "shop.shopCart.pay"),
+      ("$s4shop3payyyFyycfU_", "shop.pay"), ("$sSayxSicig", "$sSayxSicig"), ("$s9shop", "$s9shop"), ("$s", "$s"),
     ])
   func name(text: String, name: String) { #expect(CrashFrame(text).function == name) }
 

@@ -8,10 +8,14 @@ struct CrashFrame: Sendable, Equatable {
   var module: String?
   /// Of the module, in hexadecimal digits.
   var buildID: String?
-  /// From the beginning of the module, where no name is known.
+  /// From the beginning of the module, where no name is known, or a debug file may know more.
   var offset: UInt64?
   /// The source file, with its path.
   var file: String?
+  /// Of the file; nil: only `text` may have it.
+  private(set) var line: Int?
+  /// The compiler put the function into its caller, the next frame.
+  private(set) var isInline = false
 
   /// A frame without a name, by its place in a module.
   init(module: String, offset: UInt64, buildID: String? = nil) {
@@ -35,6 +39,22 @@ struct CrashFrame: Sendable, Equatable {
     if let name { readName(name[...]) }
     self.module = module.map { Self.baseName($0[...]) } ?? self.module
     self.file = file ?? self.file
+  }
+
+  /// A function that a debug file names at the place of a frame.
+  init(_ name: SymbolName, at raw: CrashFrame, isInline: Bool) {
+    function = name.function.flatMap { CrashName.plain($0[...]) }
+    let place = name.file.map { " (\(Self.baseName($0[...]))\(name.line.map { ":\($0)" } ?? ""))" } ?? ""
+    text = String(
+      decoding: "\(function ?? name.function ?? "??")\(place)".utf8.prefix(CrashStack.frameBytesMax), as: UTF8.self)
+    (module, buildID, offset) = (raw.module, raw.buildID, raw.offset)
+    (file, line, self.isInline) = (name.file, name.line, isInline)
+  }
+
+  /// The place that a debug file is asked about.
+  var place: CodePlace? {
+    guard let buildID, let offset else { return nil }
+    return CodePlace(buildID: buildID, offset: offset)
   }
 
   // MARK: Forms

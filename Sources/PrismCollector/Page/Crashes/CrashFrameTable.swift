@@ -12,7 +12,7 @@ struct CrashFrameTable: Sendable {
 
   /// The number of the rules of grouping. A change of this table, or of how a key is made, gets the next one. States of
   /// crashes note it, and move to the groups of the new rules.
-  static let version = 2
+  static let version = 3
 
   private let exact: Set<String>
   /// Begins of names, by their first byte.
@@ -88,14 +88,16 @@ struct CrashFrameTable: Sendable {
       && files.contains { $0.hasPrefix("/") ? path[...].firstPlace(of: $0) != nil : path.hasPrefix($0) }
   }
 
-  /// The frames of the app, the innermost first. A stack without any is whole: then the crash is the runtime's own.
-  func appFrames(_ frames: [CrashFrame]) -> [CrashFrame] {
+  /// The places of the app's frames, the innermost first. A stack without any is whole: then the crash is the runtime's own.
+  func appPlaces(_ frames: [CrashFrame]) -> [Int] {
     let signal = frames.lastIndex { $0.function.map(signalFrames.contains) == true }
-    let interrupted = signal.map { frames[($0 + 1)...] } ?? frames[...]
-    let own = interrupted.filter { frame in
-      !(frame.module.map(hasModule) ?? false) && !(frame.function.map(hasFunction) ?? false)
+    let own = ((signal.map { $0 + 1 } ?? 0)..<frames.count).filter { place in
+      let frame = frames[place]
+      return !(frame.module.map(hasModule) ?? false) && !(frame.function.map(hasFunction) ?? false)
         && !(frame.file.map(hasFile) ?? false)
     }
-    return own.isEmpty ? frames : own
+    return own.isEmpty ? Array(frames.indices) : own
   }
+
+  func appFrames(_ frames: [CrashFrame]) -> [CrashFrame] { appPlaces(frames).map { frames[$0] } }
 }

@@ -103,6 +103,20 @@ struct CrashGroup: Sendable {
     counts.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(limit)
   }
 
+  /// The frames, with what is known of each.
+  private var stack: [JSONValue] {
+    let own = Set(CrashFrameTable.standard.appPlaces(frames))
+    let text = { (text: String?) -> JSONValue in text.map { .string($0) } ?? .null }
+    return frames.enumerated().map { place, frame -> JSONValue in
+      [
+        "text": .string(frame.text), "function": text(frame.function), "file": text(frame.file),
+        "line": frame.line.map { .int($0) } ?? .null, "module": text(frame.module), "buildId": text(frame.buildID),
+        "offset": text(frame.offset.map { "0x" + String($0, radix: 16) }), "isInline": .bool(frame.isInline),
+        "isApp": .bool(own.contains(place)),
+      ]
+    }
+  }
+
   func details(since: Int64, until: Int64, buckets: Int) -> JSONValue {
     let counted = { (counts: [String: CrashTally], name: String) -> JSONValue in
       .array(
@@ -111,6 +125,7 @@ struct CrashGroup: Sendable {
     }
     return [
       "group": summary(since: since, until: until, buckets: buckets), "frames": .array(frames.map { .string($0.text) }),
+      "stack": .array(stack),
       "key": .array(CrashFingerprint.parts(frames).map { .string($0) }), "rules": .int(CrashFrameTable.version),
       "groupedBy": .array(rules.sorted().map { .string($0) }),
       "devices": counted(devices, "device"), "versions": counted(versions, "version"),

@@ -4,6 +4,7 @@ import PrismBase
 /// After a start it reads all crashes again.
 actor CrashIndex {
   static let groupsMax = 5000
+  private static let buildsMax = 10_000
   private static let budget: Duration = .milliseconds(500)
   private static let pageReports = 200
   /// Ids that one question reads at most: a day that is being written may have no index.
@@ -21,6 +22,16 @@ actor CrashIndex {
   /// The rules by which the crashes are grouped.
   private(set) var rules = CrashRules()
   private var reading: Task<Result<Bool, StoreFailure>, Never>?
+  /// nil: frames stay as they are.
+  private let symbols: Symbolizer?
+  /// The debug files that frames were named by.
+  private var files: [String: SymbolFolder.File] = [:]
+  /// The modules of frames by build id, with the crashes that have them.
+  private(set) var builds: [String: (module: String, crashes: Int)] = [:]
+
+  private var isRegrouping = false
+
+  init(symbols: Symbolizer? = nil) { self.symbols = symbols }
 
   /// Reads the crashes that came since; by other rules than before, all crashes again. Questions at the same time share one
   /// reading.
@@ -28,29 +39,51 @@ actor CrashIndex {
   func refresh(
     _ store: any PacketStore, time: any TimeSource, rules: CrashRules = CrashRules()
   ) async throws(StoreFailure) -> Bool {
+    var files: [String: SymbolFolder.File] = [:]
+    if let symbols { files = await symbols.files() }
     while let reading {
       let result = await reading.value
       if rules == self.rules { return try result.get() }
     }
-    if rules != self.rules {
-      (groups, leftOut, known, cursor, self.rules) = ([:], 0, RecentCrashes(), 0, rules)
+    if rules != self.rules { beginAgain(rules) }
+    if files != self.files {
+      let changed = Set(files.keys).union(self.files.keys).filter { files[$0] != self.files[$0] }
+      self.files = files
+      moved = [:]
+      // Beyond the builds that are known, any of them may have crashed.
+      if builds.count >= Self.buildsMax || changed.contains(where: { builds[$0] != nil }) { beginAgain(rules) }
     }
     let task = Task { () -> Result<Bool, StoreFailure> in
       defer { reading = nil }
-      do throws(StoreFailure) { return .success(try await read(store, time)) } catch { return .failure(error) }
+      do throws(StoreFailure) {
+        let isWhole = try await read(store, time)
+        if isWhole { isRegrouping = false }
+        return .success(isWhole)
+      } catch { return .failure(error) }
     }
     reading = task
     return try await task.value.get()
   }
 
-  /// The fingerprint of a state's group. A state of other rules notes a report: its group by the present rules counts.
+  private func beginAgain(_ rules: CrashRules) {
+    isRegrouping = isRegrouping || cursor > 0
+    (groups, leftOut, known, cursor, self.rules, builds) = ([:], 0, RecentCrashes(), 0, rules, [:])
+  }
+
+  /// Whether crashes that were read are to be grouped again, since rules or debug files changed.
+  func isOutdated() async -> Bool {
+    guard !isRegrouping, cursor > 0, let symbols else { return isRegrouping }
+    return await symbols.files() != files
+  }
+
+  /// The fingerprint of a state's group. A state notes a report. If the state is of other rules, or its group is gone, which
+  /// debug files may have named since, the group of this report counts.
   func fingerprint(of state: CrashState, in store: any PacketStore) async throws(StoreFailure) -> String {
-    guard state.facts.rules != CrashFrameTable.version, let sample = state.facts.sample else {
-      return state.fingerprint
-    }
+    let isPresent = state.facts.rules == CrashFrameTable.version && (files.isEmpty || groups[state.fingerprint] != nil)
+    guard !isPresent, let sample = state.facts.sample else { return state.fingerprint }
     if let known = moved[sample] { return known }
     guard let stored = try await store.report(sample) else { return state.fingerprint }
-    let fingerprint = CrashReport(stored).fingerprint.text
+    let fingerprint = await named([CrashReport(stored)])[0].fingerprint.text
     moved[sample] = fingerprint
     return fingerprint
   }
@@ -64,15 +97,34 @@ actor CrashIndex {
       let end = min(newest, cursor + Self.idsMax)
       (filter.after, filter.before) = (cursor, end + 1)
       let page = try await store.page(filter)
-      for report in page { add(CrashReport(report)) }
+      for crash in await named(page.map(CrashReport.init)) { add(crash) }
       // A page ends behind some bytes, too.
       cursor = page.last?.id ?? end
     }
     return cursor >= newest
   }
 
+  private func named(_ crashes: [CrashReport]) async -> [CrashReport] {
+    guard let symbols, !files.isEmpty else { return crashes }
+    let names = await symbols.names(of: Set(crashes.flatMap { $0.frames.compactMap(\.place) }))
+    guard !names.isEmpty else { return crashes }
+    var crashes = crashes
+    for place in crashes.indices { crashes[place].name(by: names) }
+    return crashes
+  }
+
+  private func note(_ frames: [CrashFrame]) {
+    var noted: Set<String> = []
+    for frame in frames {
+      guard let id = frame.buildID, noted.insert(id).inserted else { continue }
+      guard builds[id] != nil || builds.count < Self.buildsMax else { continue }
+      builds[id, default: (frame.module ?? "", 0)].crashes += 1
+    }
+  }
+
   private func add(_ crash: CrashReport) {
     var crash = crash
+    note(crash.frames)
     let path = rules.path(of: crash)
     crash.fingerprint = path.last ?? crash.fingerprint
     if let other = known.exchange(crash) {

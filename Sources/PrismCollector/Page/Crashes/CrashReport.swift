@@ -40,6 +40,14 @@ struct CrashReport: Sendable {
     fingerprint = CrashFingerprint(type: stored.type, text: words.joined(separator: " "), frames: frames)
   }
 
+  /// Names its frames.
+  mutating func name(by names: [CodePlace: [SymbolName]]) {
+    let named = CrashStack.named(frames, by: names)
+    guard named != frames else { return }
+    frames = named
+    fingerprint = CrashFingerprint(type: Self.type, text: words.joined(separator: " "), frames: frames)
+  }
+
   var reason: String { words.first ?? "" }
 
   /// By more details than the key has.

@@ -4,7 +4,9 @@ import PrismProtocol
 enum CrashStack {
   static let framesMax = 64
   private static let payloadBytesMax = 65_536
-  private static let frameBytesMax = 300
+  static let frameBytesMax = 300
+  /// With functions that are inlined.
+  private static let namedMax = 128
   private static let keys = ["stack", "frames", "backtrace", "stacktrace", "stackTrace", "traceback"]
 
   static func frames(meta: JSONValue, payload: [UInt8]?) -> [CrashFrame] {
@@ -46,13 +48,27 @@ enum CrashStack {
     let word = { (keys: [String]) in keys.lazy.compactMap { value[$0]?.string }.first { !$0.isEmpty } }
     let (module, file) = (word(["module", "image", "package"]), word(["file", "filename"]))
     let name = word(["function", "symbol", "name", "method"])
-    if name == nil, let module, let place = word(["offset"]), let offset = CrashFrame.hex(digits(place)) {
-      return CrashFrame(module: cut(module[...]), offset: offset, buildID: word(["buildId", "buildID", "build_id"]))
+    let buildID = word(["buildId", "buildID", "build_id"])?.lowercased()
+    let offset = word(["offset"]).flatMap { CrashFrame.hex(digits($0)) }
+    if name == nil, let module, let offset {
+      return CrashFrame(module: cut(module[...]), offset: offset, buildID: buildID)
     }
     guard let shown = name ?? word(["address", "offset"]) else { return nil }
     let place = (module ?? file).map { " (\($0))" } ?? ""
     let readable = name.flatMap { MangledName.path($0[...]) } ?? shown
-    return CrashFrame(text: cut((readable + place)[...]), name: name.map { cut($0[...]) }, module: module, file: file)
+    var frame = CrashFrame(
+      text: cut((readable + place)[...]), name: name.map { cut($0[...]) }, module: module, file: file)
+    if buildID != nil, let offset { (frame.buildID, frame.offset) = (buildID, offset) }
+    return frame
+  }
+
+  /// The frames with the names that debug files have for them.
+  static func named(_ frames: [CrashFrame], by names: [CodePlace: [SymbolName]]) -> [CrashFrame] {
+    let named = frames.flatMap { frame in
+      guard let names = frame.place.flatMap({ names[$0] }), !names.isEmpty else { return [frame] }
+      return names.enumerated().map { CrashFrame($1, at: frame, isInline: $0 < names.count - 1) }
+    }
+    return Array(named.prefix(namedMax))
   }
 
   private static func digits(_ text: String) -> Substring { text.hasPrefix("0x") ? text.dropFirst(2) : text[...] }

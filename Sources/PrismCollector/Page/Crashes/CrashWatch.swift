@@ -76,12 +76,13 @@ struct CrashWatch: Sendable {
     }
   }
 
-  /// Looks once. Where no group is resolved or ignored, crashes are not read. - Returns: whether there are more crashes to read.
+  /// Looks once. Where no group is resolved or ignored, crashes are not read, unless those that were read are to be grouped again.
+  /// - Returns: whether there are more crashes to read.
   func look() async throws(StoreFailure) -> Bool {
     let all = try await states.all()
-    guard try await states([:], of: all).values.contains(where: { [.resolved, .ignored].contains($0.condition) }) else {
-      return false
-    }
+    let isOutdated = await index.isOutdated()
+    let isDue = try await states([:], of: all).values.contains { [.resolved, .ignored].contains($0.condition) }
+    guard isOutdated || isDue else { return false }
     let found = try await refresh()
     _ = try await states(await index.groups, of: found.states)
     return !found.isWhole

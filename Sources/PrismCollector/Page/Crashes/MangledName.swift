@@ -1,5 +1,5 @@
-/// The path of a function in a mangled name, as reporters without a demangler write it: C++ and Rust (Itanium's `_Z`). Names of
-/// Swift and of Rust's `_R` stay as they are, less the hash of the crate.
+/// The path of a function in a mangled name, as reporters without a demangler write it: C++ and Rust (Itanium's `_Z`), and by
+/// other types Rust's `_R` and Swift's `$s`.
 struct MangledName {
   private let bytes: [UInt8]
   private var at: Int
@@ -7,7 +7,8 @@ struct MangledName {
 
   /// - Returns: nil: the name is not mangled, or in a form that is not read.
   static func path(_ name: Substring) -> String? {
-    if name.hasPrefix("_R") { return withoutCrateHashes(name) }
+    if name.hasPrefix("_R") { return RustName.path(name) }
+    if let swift = SwiftName.path(name) { return swift }
     guard name.hasPrefix("_Z") else { return nil }
     var reader = MangledName(bytes: Array(name.utf8), at: 2)
     return reader.read() ? reader.parts.joined(separator: "::") : nil
@@ -106,15 +107,5 @@ struct MangledName {
     guard name.utf8.contains(UInt8(ascii: "$")) || name[...].firstPlace(of: "..") != nil else { return name }
     let name = name.hasPrefix("_$") ? String(name.dropFirst()) : name
     return escapes.reduce(name) { $0.split(separator: $1.0, omittingEmptySubsequences: false).joined(separator: $1.1) }
-  }
-
-  /// `Cs4fqI2P2rA04_4shop` is `C4shop`.
-  private static func withoutCrateHashes(_ name: Substring) -> String {
-    var (rest, plain) = (name, "")
-    while let crate = rest.firstPlace(of: "Cs"), let end = rest[crate.upperBound...].firstIndex(of: "_") {
-      plain += rest[..<crate.lowerBound] + "C"
-      rest = rest[rest.index(after: end)...]
-    }
-    return plain + rest
   }
 }

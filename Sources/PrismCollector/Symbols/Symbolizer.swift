@@ -1,0 +1,103 @@
+import Glibc
+import PrismBase
+
+/// Names places in programs by their debug files, through `eu-addr2line` of elfutils. The files are hostile input: a confined child
+/// reads them, one for many places of a file. A file that ends the child, or takes too long, names nothing more until it is replaced.
+actor Symbolizer {
+  static let program = "/usr/bin/eu-addr2line"
+  /// Of both generations of the answers that are kept.
+  private static let answersMax = 32_768
+  private static let placesMax = 1000
+  /// Beside the file itself, which is mapped.
+  private static let memoryBytesMax = 192 * 1_048_576
+
+  nonisolated let folder: SymbolFolder
+  private let log: Logger
+  private let cpuSeconds: UInt32
+  private let executor = DispatchQueueExecutor(label: "prism.collector.symbols")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private var found: [String: SymbolFolder.File] = [:]
+  /// By build id: why a file names nothing more.
+  private(set) var faults: [String: String] = [:]
+  /// Answers that were needed lately, and those before them.
+  private var answers: [CodePlace: [SymbolName]] = [:], older: [CodePlace: [SymbolName]] = [:]
+  /// Children that were started.
+  private(set) var children = 0
+
+  /// - Parameter cpuSeconds: of a child; in the time of a clock it may take three times as long.
+  init(_ folder: SymbolFolder, log: Logger, cpuSeconds: UInt32 = 10) {
+    (self.folder, self.log, self.cpuSeconds) = (folder, log, cpuSeconds)
+  }
+
+  /// Whether elfutils is installed.
+  static var isInstalled: Bool { access(program, X_OK) == 0 }
+
+  /// The debug files as they are now. Answers of files that changed since are forgotten.
+  func files() -> [String: SymbolFolder.File] {
+    let files = folder.files()
+    guard files != found else { return files }
+    let changed = Set(found.keys).union(files.keys).filter { found[$0] != files[$0] }
+    for id in changed { faults[id] = nil }
+    answers = answers.filter { !changed.contains($0.key.buildID) }
+    older = older.filter { !changed.contains($0.key.buildID) }
+    found = files
+    return files
+  }
+
+  /// Takes a part of an upload, as the folder does, on this actor's queue.
+  func take(
+    _ part: [UInt8], of name: String, at offset: Int, size: Int
+  ) throws(SymbolFolder.Fault) -> SymbolFolder.Outcome? {
+    try folder.take(part, of: name, at: offset, size: size)
+  }
+
+  /// - Returns: by place, the innermost function first. Places without an answer stay as they are.
+  func names(of places: Set<CodePlace>) -> [CodePlace: [SymbolName]] {
+    var (names, wanted) = ([CodePlace: [SymbolName]](), [String: [UInt64]]())
+    for place in places where found[place.buildID] != nil {
+      if let known = answers[place] ?? older[place] {
+        keep(known, at: place)
+        names[place] = known
+      } else if faults[place.buildID] == nil {
+        wanted[place.buildID, default: []].append(place.offset)
+      }
+    }
+    guard !wanted.isEmpty, Self.isInstalled else { return names }
+    for (id, offsets) in wanted {
+      var rest = offsets.sorted()[...]
+      while !rest.isEmpty, faults[id] == nil {
+        for (offset, answer) in ask(id, Array(rest.prefix(Self.placesMax))) {
+          let place = CodePlace(buildID: id, offset: offset)
+          keep(answer, at: place)
+          names[place] = answer
+        }
+        rest = rest.dropFirst(Self.placesMax)
+      }
+    }
+    return names
+  }
+
+  private func keep(_ names: [SymbolName], at place: CodePlace) {
+    answers[place] = names
+    if answers.count >= Self.answersMax / 2 { (older, answers) = (answers, [:]) }
+  }
+
+  private func ask(_ buildID: String, _ offsets: [UInt64]) -> [UInt64: [SymbolName]] {
+    children += 1
+    let words = [Self.program, "-a", "-f", "-i", "-C", "-e", folder.path(of: buildID)]
+    let child = ConfinedProgram(
+      cpuSeconds: cpuSeconds, seconds: 3 * Int(cpuSeconds),
+      memoryBytes: Self.memoryBytesMax + (found[buildID]?.bytes ?? 0),
+      outputBytesMax: 8 * 1_048_576)
+    let ran = child.run(words + offsets.map { "0x" + String($0, radix: 16) })
+    // It exits with 1 for a file that it can't read, and for one unknown place, too.
+    let answers = SymbolName.answers(ran.output, asked: Set(offsets), isWhole: ran.fault == nil)
+    if let fault = ran.fault ?? (answers.isEmpty ? "it is no file that eu-addr2line reads" : nil) {
+      faults[buildID] = fault
+      log.warning(
+        "a debug file can't be read; frames of its build stay without names", ["build": buildID, "cause": fault])
+    }
+    return answers
+  }
+}

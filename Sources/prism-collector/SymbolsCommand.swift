@@ -1,0 +1,58 @@
+import PrismBase
+import PrismCollector
+import PrismProtocol
+
+/// `prism-collector symbols …`: debug files that name the frames of crashes, whether the collector runs or not.
+enum SymbolsCommand {
+  static let usage = """
+    usage: prism-collector symbols add FILE… | list | remove BUILD-ID… [--config PATH | the flags of prism-collector]
+
+      add     copies debug files into the folder `symbols` of the state, each by its build id: programs and libraries that are
+              not stripped, and files of `objcopy --only-keep-debug` or `eu-strip -f`. Crashes of the build have names, files
+              and lines from the next look on, those too that came before
+      list    every file, a line of JSON each
+      remove  deletes files
+
+    Exit codes: 0, 1 not every file was taken or is there, 64 usage, 78 configuration.
+    """
+
+  /// - Parameter arguments: with the operand `symbols`. - Returns: the exit code.
+  static func run(_ arguments: Arguments) throws(Flags.Fault) -> Int32 {
+    let words = Array(arguments.operands.dropFirst())
+    guard let verb = words.first, !arguments.contains("--help") else {
+      print(usage)
+      return arguments.contains("--help") ? 0 : 64
+    }
+    guard verb == "list" ? words.count == 1 : ["add", "remove"].contains(verb) && words.count > 1 else {
+      throw Flags.Fault(
+        exitCode: 64, message: "symbols: it needs `add` with files, `list`, or `remove` with build ids\n\(usage)")
+    }
+    let folder = try Flags(arguments).options.symbolFolder
+    switch verb {
+    case "add": return words.dropFirst().reduce(0) { max($0, add($1, to: folder)) }
+    case "remove": return words.dropFirst().reduce(0) { max($0, remove($1, from: folder)) }
+    default:
+      for file in folder.files().values.sorted(by: { $0.buildID < $1.buildID }) { print(file.json.text) }
+      return 0
+    }
+  }
+
+  private static func add(_ file: String, to folder: SymbolFolder) -> Int32 {
+    do throws(SymbolFolder.Fault) {
+      switch try folder.add(file) {
+      case .added(let id): print("\(id) added: \(file.printable)")
+      case .duplicate(let id): print("\(id) is there already: \(file.printable)")
+      }
+      return 0
+    } catch {
+      StandardStreams.say("prism-collector: \(error.message.printable)\n")
+      return 1
+    }
+  }
+
+  private static func remove(_ id: String, from folder: SymbolFolder) -> Int32 {
+    if folder.remove(id) { return 0 }
+    StandardStreams.say("prism-collector: there is no debug file of the build \(id.printable)\n")
+    return 1
+  }
+}
