@@ -8,9 +8,10 @@ import { h, note, say } from "./dom.js";
 import { explorer } from "./explorer.js";
 import { fleet } from "./fleet.js";
 import { time } from "./format.js";
+import { notices } from "./notices.js";
 import { current, go, link } from "./route.js";
 
-const VIEWS = [["/fleet", "Fleet", fleet], ["/explorer", "Explorer", explorer], ["/crashes", "Crashes", crashes],
+const VIEWS = [["/fleet", "Fleet", fleet], ["/explorer", "Explorer", explorer], ["/crashes", "Crashes", crashes], ["/notices", "Notices", notices],
   ["/configuration", "Configuration", configuration]];
 const OTHERS = { "/device": ["Device", device], "/crash": ["Crash", crash] };
 

@@ -51,6 +51,7 @@ extension CollectorOptions {
     (connectionsMax, trustedProxies) = (configuration.connectionsMax, configuration.trustedProxies)
     outputs = configuration.outputs.map { OutputSettings($0) }
     outputLagBytes = configuration.outputLagBytes
+    notices = configuration.notices
     onLag = LagPolicy(rawValue: configuration.onLag.rawValue) ?? .hold
     deviceLimits.packetsPerMinute = configuration.limits.devicePacketsPerMinute
     deviceLimits.bytesPerDay = configuration.limits.deviceBytesPerDay

@@ -1,4 +1,5 @@
 public import PrismBase
+public import PrismConfig
 public import PrismHTTP
 public import PrismPacket
 public import PrismProtocol
@@ -42,6 +43,8 @@ public struct CollectorOptions: Sendable {
   public var retentionDays: Int?
   /// Where reports are handed on to.
   public var outputs: [OutputSettings] = []
+  /// Receivers of notices.
+  public var notices: [CollectorConfiguration.Notice] = []
   /// Reports past `retentionDays` that an output has not taken stay; with more bytes `onLag` decides.
   public var outputLagBytes = 10_240 * 1_048_576
   /// The rule for more than `outputLagBytes`.

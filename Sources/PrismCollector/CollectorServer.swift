@@ -52,9 +52,15 @@ public struct CollectorServer: Sendable {
     self.senders = senders
     collector.counts.watch { [weak senders] in senders?.connections }
     upkeep = Task { await collector.keepUp() }
-    watches = [Task { await CrashWatch(collector).run() }, Task { await DeviceWatch(collector: collector).run() }]
+    watches = [
+      Task { await CrashWatch(collector).run() }, Task { await DeviceWatch(collector: collector).run() },
+      Task { await NoticeWatch(collector: collector).run() },
+    ]
     Task { await collector.beginAdmission() }
-    outputs = collector.outputs.map { output in Task { await output.run() } }
+    let tellers = options.notices.map { NoticeSender($0, collector) }
+    outputs =
+      collector.outputs.map { output in Task { await output.run() } }
+      + tellers.map { teller in Task { await teller.run() } }
   }
 
   /// Takes no more packets, answers those that it has, and ends.

@@ -51,6 +51,7 @@ struct Flags {
            prism-collector record COMMAND                          reads and changes records (record --help)
            prism-collector command send | list                     commands for devices (command --help)
            prism-collector crash list | show FINGERPRINT           groups of crashes (crash --help)
+           prism-collector notice list | test | send | drop        notices to webhooks (notice --help)
            prism-collector symbols add | list | remove             debug files that name their frames (symbols --help)
 
       check                prints every fault of the configuration, and starts nothing

@@ -94,7 +94,8 @@ outputs: [{{ndjson: {self.path("out")}}}]
 {"readerTokenFile: readers" if tokens else ""}
 {"operatorTokenFile: operators" if tokens else ""}
 {"remoteConfig: " + self.path("remote.d") if remote else ""}
-{"tokenFile: senders" if senders else ""}""")
+{"tokenFile: senders" if senders else ""}
+notices: [{{name: ops, url: "http://127.0.0.1:9/hook", on: [newGroup, regressedGroup, silentDevice, count]}}]""")
 
     def start(self, *flags):
         self.launch(PROGRAM, "--config", self.path("collector.yaml"), *flags)
@@ -203,7 +204,7 @@ class Filling:
         if which == 2:
             meta.update(reason="Fatal error: Index out of range", frames=[
                 {"function": "Basket.item(at:)", "file": "Basket.swift"}, {"function": "CheckoutView.body.getter", "file": "CheckoutView.swift"},
-                {"function": "main", "file": "main.swift"}])
+                {"function": "main", "file": "main.swift"}, {"module": "shop", "buildId": "ab" * 20, "offset": "0x1f2c"}])
             return meta, None
         if which == 3:
             meta.update(reason="SIGABRT", stack="#0 0x00007f10 in raise () at raise.c:50\n#1 0x00007f20 in abort () at abort.c:79\n#2 0x0000558a in save_receipt () at receipt.c:212")

@@ -13,7 +13,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 AUDIT = (pathlib.Path(__file__).parent / "audit.js").read_text()
-VIEWS = {"fleet": "/fleet", "explorer": "/explorer?range=7d&key=ms&by=meta.route", "crashes": "/crashes", "device": "/device?id=till-0001",
+VIEWS = {"fleet": "/fleet", "explorer": "/explorer?range=7d&key=ms&by=meta.route", "crashes": "/crashes", "notices": "/notices", "device": "/device?id=till-0001",
          "configuration": "/configuration"}
 LOOKS = [(1440, False), (1440, True), (360, False), (360, True)]
 
@@ -88,6 +88,27 @@ class FilledTests(PageCase):
         self.window.settle()
         frames = self.window.script("return [...document.querySelectorAll('.frames code')].map((one) => one.textContent)")
         self.assertGreater(len(frames), 0)
+
+    def test_an_operator_tests_a_receiver_and_drops_the_notice(self):
+        sign_in(self.window, self.collector, rig.OPERATOR)
+        try:
+            self.open("/notices")
+            self.window.find("dl button").click()
+            self.window.settle()
+            self.assertIn("A test of prism-collector", self.text())
+            self.assertEqual(self.collector.get("/notices")["notices"][0]["event"], "test")
+            self.window.find("table button").click()
+            self.window.settle()
+            self.assertEqual(self.collector.get("/notices")["notices"][0]["state"], "dropped")
+            self.check("notices", isOpened=True)
+        finally:
+            sign_in(self.window, self.collector)
+
+    def test_the_crashes_name_builds_without_a_debug_file(self):
+        missing = self.collector.get("/symbols")["missing"]
+        self.assertGreater(len(missing), 0)
+        self.open("/crashes")
+        self.assertIn(missing[0]["buildId"], self.text())
 
     def test_a_bar_of_the_chart_leads_to_its_reports(self):
         self.open("/fleet")

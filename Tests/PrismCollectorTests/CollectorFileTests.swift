@@ -245,6 +245,30 @@ struct CollectorFileTests {
     #expect(file.faults.count == 4, "\(file.faults)")
   }
 
+  @Test("`notices` is a list of receivers, each with every fault; a secret is one line that others can't read")
+  func notices() throws {
+    let good = """
+      \(Self.needed)notices:
+        - {name: ops, url: "https://ops.example/hook", secretFile: keys/hook, on: [count], countOver: 5}
+        - {name: chat, url: "http://chat:8080/x", form: slack}
+      """
+    let notices = try CollectorFile(good, ["keys/hook": "our-secret\n"]).load().notices
+    #expect(notices.map(\.name) == ["ops", "chat"] && notices.map(\.form) == [.json, .slack])
+    #expect(notices[0].secret?.content.bytes == Array("our-secret".utf8) && notices[1].secret == nil)
+    #expect(notices[0].events == [.count] && notices[0].countOver == 5 && notices[0].countMinutes == 60)
+    #expect(notices[1].events == [.newGroup, .regressedGroup])
+    let bad = """
+      \(Self.needed)notices:
+        - {name: Ops, url: "ftp://ops", on: [], silentHour: 0, countMinute: 1441, form: mail, secretFile: keys/none}
+        - {name: chat}
+        - {name: chat, url: "http://a/"}
+        - {name: chat, url: "http://b/", secretFile: keys/empty}
+        - {name: chat, url: "http://c/"}
+      """
+    let file = try CollectorFile(bad, ["keys/empty": "\n"])
+    #expect(file.faults.count == 10, "\(file.faults)")
+  }
+
   @Test("`outputs` is a list of maps, each with every fault")
   func outputs() throws {
     let good = """

@@ -64,6 +64,15 @@ enum PageRoutes {
     PageRoute(.delete, "/symbols/{buildId}", .operator) { api, request throws(CollectorRefusal) in
       try await SymbolAPI(api: api).remove(request)
     },
+    PageRoute(.get, "/notices", .viewer, ["before", "state", "limit"]) { api, request throws(CollectorRefusal) in
+      try await NoticeAPI(api: api).list(request)
+    },
+    PageRoute(.post, "/notices/test", .operator) { api, request throws(CollectorRefusal) in
+      try await NoticeAPI(api: api).test(request)
+    },
+    PageRoute(.post, "/notices/{id}", .operator) { api, request throws(CollectorRefusal) in
+      try await NoticeAPI(api: api).change(request)
+    },
     PageRoute(.get, "/records", .viewer, ["namespace", "table", "device", "id", "after", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.records(request)
     },

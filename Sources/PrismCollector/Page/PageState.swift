@@ -15,6 +15,7 @@ final class PageState: Sendable {
   let symbols: Symbolizer
   let tails: TailLooks
   let crashStates: CrashStateStore
+  let notices: NoticeStore
   let endedSessions: EndedSessions
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
@@ -25,6 +26,7 @@ final class PageState: Sendable {
     crashes = CrashIndex(symbols: symbols)
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
+    notices = NoticeStore(options.fleet)
     (crashStates, endedSessions) = (CrashStateStore(options.fleet), EndedSessions(options.fleet, time: time))
   }
 

@@ -42,6 +42,12 @@ package final class ReaderDesk {
     return (try? JSONValue(parsing: Array(text.utf8))) ?? .null
   }
 
+  /// - Parameter body: of a change. - Returns: the answer.
+  package func post(_ path: String, _ body: JSONValue) async throws(Fault) -> JSONValue {
+    let text = try await ask(.post, path, type: "application/json", body.bytes)
+    return (try? JSONValue(parsing: Array(text.utf8))) ?? .null
+  }
+
   func ask(
     _ method: HTTPRequest.Method, _ path: String, type: String? = nil, _ body: [UInt8] = [], query: String = "",
     headers: [(name: String, value: String)] = []

@@ -37,8 +37,15 @@ extension ValueForm where Value == HeldFile {
   }
 
   /// A file with a bearer token. Faults don't show the value: it may be the token itself.
-  static var tokenFile: Self {
-    file("the path of a readable file with a token", isShown: false) { (bytes, _) throws(FileFault) in
+  static var tokenFile: Self { word("the path of a readable file with a token", isSecret: false) }
+
+  /// A file with a secret of one line, not readable by others.
+  static var secretWordFile: Self {
+    word("the path of a file with one line of visible ASCII characters, not readable by others", isSecret: true)
+  }
+
+  private static func word(_ allowed: String, isSecret: Bool) -> Self {
+    file(allowed, isShown: false, isSecret: isSecret) { (bytes, _) throws(FileFault) in
       var token = bytes[...]
       while let last = token.last, last == UInt8(ascii: "\n") || last == UInt8(ascii: "\r") || last == UInt8(ascii: " ")
       { token = token.dropLast() }

@@ -5,7 +5,7 @@ import PrismProtocol
 package enum CollectorKeys {
   /// Every key of a collector's file.
   package static let table = KeyTable<CollectorConfiguration>(
-    places + senders + readers + limits + outputs + remote, defaults: CollectorConfiguration())
+    places + senders + readers + limits + outputs + notices + remote, defaults: CollectorConfiguration())
 
   private typealias Key = ConfigurationKey<CollectorConfiguration>
 
@@ -106,6 +106,12 @@ package enum CollectorKeys {
       "onLag", .choice, at: \.onLag, isLive: false,
       "the rule past `outputLagMByte`: `hold` keeps them; `skip` deletes the oldest; `refuse` answers new packets with 503"
     ),
+  ]
+
+  private static let notices: [Key] = [
+    Key(
+      "notices", .notices, at: \.notices, default: "none", isLive: false,
+      "webhooks that get notices of new and regressed groups of crashes, silent devices, and counts over a limit")
   ]
 
   private static let remote: [Key] = [

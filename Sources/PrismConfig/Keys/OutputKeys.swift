@@ -198,7 +198,7 @@ extension String {
     return colon != startIndex && self[..<colon].utf8.allSatisfy { $0 > UInt8(ascii: " ") }
   }
 
-  fileprivate var isOutputName: Bool {
+  var isOutputName: Bool {
     (1...40).contains(utf8.count)
       && utf8.allSatisfy {
         $0.isASCIIAlphanumeric && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) || $0 == UInt8(ascii: "-")

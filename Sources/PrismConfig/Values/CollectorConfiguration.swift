@@ -49,6 +49,8 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public var outputLagBytes = 10_240 * 1_048_576
   /// `onLag`.
   public var onLag = LagPolicy.hold
+  /// Receivers of notices, in their order.
+  public var notices: [Notice] = []
   /// Of senders, at a time.
   public var connectionsMax = 10_000
   /// `proxy.trusted`.
@@ -112,6 +114,36 @@ public struct CollectorConfiguration: Sendable, Equatable {
     public var name: String
     /// Where reports go.
     public var target: Target
+  }
+
+  /// One entry of `notices`: a receiver and its events.
+  public struct Notice: Sendable, Equatable {
+    /// The form of a request.
+    public enum Form: String, Sendable, CaseIterable { case json, slack, alertmanager }
+
+    /// The reason of a notice.
+    public enum Event: String, Sendable, CaseIterable {
+      case newGroup, regressedGroup, silentDevice, count
+    }
+
+    /// In the list of notices.
+    public var name = ""
+    /// Where notices are posted.
+    public var url = ""
+    /// By default a form of its own.
+    public var form = Form.json
+    /// nil: requests are not signed.
+    public var secret: HeldFile?
+    /// By default groups of crashes.
+    public var events: [Event] = [.newGroup, .regressedGroup]
+    /// Without a packet, 1 to 168.
+    public var silentHours = 24
+    /// Of the reports that are counted.
+    public var countType = "appCrash"
+    /// 1 to 1,000,000,000.
+    public var countOver = 100
+    /// 1 to 1440.
+    public var countMinutes = 60
   }
 
   /// The keys under `tls`.

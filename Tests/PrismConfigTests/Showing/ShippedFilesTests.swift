@@ -181,7 +181,8 @@ struct ShippedFilesTests {
       "proxy.trusted": "[192.0.2.1]", "reader.hosts": "[prism.example]", "readerTokenFile": "keys/reader.tokens",
       "operatorTokenFile": "keys/operator.tokens", "retentionDay": "90", "devicePacketPerMinute": "600",
       "deviceMBytePerDay": "1024", "packetPerMinute": "60000",
-      "outputs": "[{ndjson: /var/lib/prism-collector/out, rotateMByte: 256}]", "remoteConfig": "remote.d",
+      "outputs": "[{ndjson: /var/lib/prism-collector/out, rotateMByte: 256}]",
+      "notices": #"[{name: ops, url: "https://ops.example/hook"}]"#, "remoteConfig": "remote.d",
       "signingKey": "keys/signing.pem",
     ], set: ["listen", "state", "keys"])
 }

@@ -10,7 +10,9 @@ struct CrashGroup: Sendable {
   let reason: String
   let frames: [CrashFrame]
   private(set) var count = 0
-  private(set) var firstTime: Int64, lastTime: Int64
+  private(set) var lastTime: Int64
+  /// The lowest time and the lowest id of its crashes.
+  private var first: (time: Int64, report: Int64)
   private(set) var devices: [String: CrashTally] = [:]
   /// By the app's name and version; those that found no room are `…`.
   private(set) var versions: [String: CrashTally] = [:]
@@ -24,14 +26,15 @@ struct CrashGroup: Sendable {
 
   init(_ crash: CrashReport) {
     (fingerprint, reason, frames) = (crash.fingerprint.text, crash.reason, crash.frames)
-    (firstTime, lastTime) = (crash.receivedTime, crash.receivedTime)
+    (first, lastTime) = ((crash.receivedTime, crash.report), crash.receivedTime)
   }
 
   /// - Parameter path: the fingerprints of the rules that led it here.
   mutating func add(_ crash: CrashReport, by path: ArraySlice<CrashFingerprint> = []) {
     count += 1
+    first.report = min(first.report, crash.report)
     for rule in path where rules.count < Self.rulesMax { rules.insert(rule.text) }
-    (firstTime, lastTime) = (min(firstTime, crash.receivedTime), max(lastTime, crash.receivedTime))
+    (first.time, lastTime) = (min(first.time, crash.receivedTime), max(lastTime, crash.receivedTime))
     if devices[crash.device] != nil || devices.count < Self.devicesMax {
       devices[crash.device, default: CrashTally()].add(crash)
     }
@@ -53,6 +56,9 @@ struct CrashGroup: Sendable {
     reports.removeAll { $0 == crash.report }
   }
 
+  var firstTime: Int64 { first.time }
+  var firstReport: Int64 { first.report }
+
   private func place(of version: String) -> String {
     versions[version] != nil || versions.count < Self.versionsMax ? version : "…"
   }
@@ -70,7 +76,7 @@ struct CrashGroup: Sendable {
   }
 
   /// The innermost frame of the app.
-  private var frame: String? { CrashFrameTable.standard.appFrames(frames).first?.text }
+  var frame: String? { CrashFrameTable.standard.appFrames(frames).first?.text }
 
   /// One line of the list, with a trend of `buckets` equal parts that ends with the hour of `until`. Counts but the totals
   /// are of that time, and that of `device`, which is of all times.

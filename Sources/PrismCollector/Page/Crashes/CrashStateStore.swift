@@ -43,15 +43,20 @@ actor CrashStateStore {
     }
   }
 
-  /// Notes the condition that crashes led a group to, unless an operator or another replica changed it since.
+  /// Notes the condition that crashes led a group to, with notices of it, unless an operator or another replica changed it since.
   /// - Returns: whether this call noted it.
-  func mark(_ state: CrashState, as condition: CrashState.Condition, at time: Int64) throws(StoreFailure) -> Bool {
-    try session.write {
-      try $0.run(
-        """
-        UPDATE crash_states SET state = $1, regressed_time = $2
-        WHERE fingerprint = $3 AND state = $4 AND changed_time = $5 RETURNING 1
-        """, [condition.rawValue, time, state.fingerprint, state.condition.rawValue, state.changedTime]) > 0
+  func mark(
+    _ state: CrashState, as condition: CrashState.Condition, at time: Int64, adding notices: [Notice] = []
+  ) throws(StoreFailure) -> Bool {
+    try session.write { statements in
+      let isMarked =
+        try statements.run(
+          """
+          UPDATE crash_states SET state = $1, regressed_time = $2
+          WHERE fingerprint = $3 AND state = $4 AND changed_time = $5 RETURNING 1
+          """, [condition.rawValue, time, state.fingerprint, state.condition.rawValue, state.changedTime]) > 0
+      if isMarked { try NoticeStore.add(notices, statements) }
+      return isMarked
     }
   }
 }

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 
 /// Notices that crashes which were resolved are back, or were ignored long enough: for the page, and each minute without a reader.
 struct CrashWatch: Sendable {
@@ -7,6 +8,8 @@ struct CrashWatch: Sendable {
 
   let index: CrashIndex
   let states: CrashStateStore
+  /// Of notices.
+  let receivers: [CollectorConfiguration.Notice]
   let store: any PacketStore
   let counts: CollectorCounts
   let time: any TimeSource
@@ -53,7 +56,7 @@ struct CrashWatch: Sendable {
         let condition = state.condition(
           versions: group.versions, count: group.count, devices: group.devices.count, now: now)
         if condition != state.condition {
-          try await note(state, condition, now)
+          try await note(state, condition, group, now)
           (state.condition, state.regressedTime) = (condition, now)
         }
       }
@@ -67,8 +70,11 @@ struct CrashWatch: Sendable {
     return found
   }
 
-  private func note(_ state: CrashState, _ condition: CrashState.Condition, _ now: Int64) async throws(StoreFailure) {
-    guard try await states.mark(state, as: condition, at: now) else { return }
+  private func note(
+    _ state: CrashState, _ condition: CrashState.Condition, _ group: CrashGroup, _ now: Int64
+  ) async throws(StoreFailure) {
+    let notices = condition == .regressed ? NoticeWatch.regressed(state, group, to: receivers, at: now) : []
+    guard try await states.mark(state, as: condition, at: now, adding: notices) else { return }
     if condition == .regressed {
       log.warning("a resolved crash is back", ["crash": state.fingerprint, "resolvedBy": state.who])
     } else {
@@ -99,6 +105,7 @@ struct CrashWatch: Sendable {
 extension CrashWatch {
   init(_ collector: Collector) {
     (index, states) = (collector.access.page.crashes, collector.access.page.crashStates)
+    receivers = collector.options.notices
     (store, counts, time, log) = (collector.store, collector.counts, collector.time, collector.log)
   }
 }

@@ -1,0 +1,74 @@
+import PrismBase
+import PrismConfig
+
+/// Delivers the notices of one receiver, one at a time. An attempt that has no answer within 10 s has failed; no redirect is followed.
+actor NoticeSender {
+  static let pause: Duration = .seconds(5)
+  static let attemptsMax = 20
+  private static let (timeout, lease): (Duration, Int64) = (.seconds(10), 60_000)
+  private static let batch = 20
+
+  private let receiver: CollectorConfiguration.Notice
+  private let store: NoticeStore
+  private let time: any TimeSource
+  private let log: Logger
+  private let executor = DispatchQueueExecutor(label: "prism.collector.notice")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private var handle: CurlHandle?
+
+  init(_ receiver: CollectorConfiguration.Notice, _ collector: Collector) {
+    (self.receiver, store) = (receiver, collector.access.page.notices)
+    (time, log) = (collector.time, collector.log)
+  }
+
+  /// The time until the next attempt, by those that failed: 5 s, 10 s and on, at most an hour.
+  static func backoff(_ attempts: Int) -> Int64 { min(3_600_000, 5000 << Int64(min(max(attempts - 1, 0), 20))) }
+
+  /// Tries all that are due, each once. - Returns: whether more are due.
+  func send() async throws(StoreFailure) -> Bool {
+    let due = try await store.due(receiver.name, now: time.unixMilliseconds, limit: Self.batch)
+    for notice in due {
+      guard !Task.isCancelled else { return false }
+      guard try await store.claim(notice, until: time.unixMilliseconds + Self.lease) else { continue }
+      try await store.settle(attempt(notice))
+    }
+    return due.count == Self.batch
+  }
+
+  private func attempt(_ notice: Notice) -> Notice {
+    var notice = notice
+    notice.attempts += 1
+    let request = NoticeRequest(notice, to: receiver, now: time.unixMilliseconds)
+    do throws(OutputFailure) {
+      let handle: CurlHandle
+      if let known = self.handle { handle = known } else { handle = try CurlHandle() }
+      self.handle = handle
+      let answer = try handle.post(request.body, to: receiver.url, headers: request.headers, timeout: Self.timeout)
+      notice.result = "status \(answer.status)"
+      switch answer.status {
+      case 200..<300: notice.state = .delivered
+      // A redirect, or what the receiver will not take: an operator mends the address.
+      case 300..<500 where ![408, 425, 429].contains(answer.status): notice.state = .dead
+      default: break
+      }
+    } catch { notice.result = String(decoding: "\(error)".utf8.prefix(300), as: UTF8.self) }
+    if notice.state == .waiting {
+      if notice.attempts >= Self.attemptsMax { notice.state = .dead }
+      notice.dueTime = time.unixMilliseconds + Self.backoff(notice.attempts)
+    }
+    if notice.state == .dead {
+      log.warning(
+        "a notice was not delivered, and is a dead letter",
+        ["receiver": receiver.name, "notice": notice.id, "result": notice.result ?? ""])
+    }
+    return notice
+  }
+
+  func run() async {
+    while !Task.isCancelled {
+      let isMoreDue = (try? await send()) ?? false  // the store logs its failures
+      if isMoreDue { continue }
+      do { try await time.sleep(for: Self.pause) } catch { return }  // the collector stops
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import PrismBase
+import PrismConfig
+import PrismSQLite
+
+/// Keeps notices, and how far their rules have looked, in tables that all replicas share. A write is at rest when its call returns.
+actor NoticeStore {
+  /// Notices that are kept, the newest ones.
+  static let countMax = 10_000
+
+  fileprivate enum Column: String, SQLiteColumn {
+    case id, receiver, event, time, content, state, attempts
+    case dueTime = "due_time"
+    case result
+  }
+  private enum MarkColumn: String, SQLiteColumn { case name, value }
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.notices")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private let session: FleetSession
+
+  init(_ database: FleetDatabase) { session = FleetSession(database) }
+
+  // MARK: Adding
+
+  /// Within a transaction of the fleet's tables. A notice that is there already stays.
+  static func add(_ notices: [Notice], _ statements: SQLStatements) throws {
+    guard !notices.isEmpty else { return }
+    try statements.insert(
+      Column.self, into: "notices",
+      rows: notices.map {
+        [
+          $0.id, $0.receiver, $0.event?.rawValue ?? "test", $0.time, $0.content, $0.state.rawValue, $0.attempts,
+          $0.dueTime,
+          $0.result,
+        ]
+      }, onConflict: "DO NOTHING")
+    try statements.run(
+      """
+      DELETE FROM notices WHERE id IN (SELECT id FROM notices ORDER BY time DESC, id LIMIT 1000 OFFSET \(countMax))
+      """)
+  }
+
+  func add(_ notice: Notice) throws(StoreFailure) { try session.write { try Self.add([notice], $0) } }
+
+  /// How far a rule has looked; nil: it never has.
+  func mark(_ name: String) throws(StoreFailure) -> Int64? {
+    try session.read { try $0.integer("SELECT value FROM notice_marks WHERE name = $1", [name]) }
+  }
+
+  /// Moves a mark and adds the notices of what is between, both or neither.
+  /// - Returns: false: another replica moved it since it was read. Then nothing is added.
+  func move(
+    _ name: String, from old: Int64?, to new: Int64, adding notices: [Notice]
+  ) throws(StoreFailure) -> Bool {
+    try session.write { statements in
+      let moved =
+        if let old {
+          try statements.run(
+            "UPDATE notice_marks SET value = $1 WHERE name = $2 AND value = $3 RETURNING 1", [new, name, old])
+        } else {
+          try statements.run(
+            "INSERT INTO notice_marks (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING 1", [name, new])
+        }
+      guard moved == 1 else { return false }
+      try Self.add(notices, statements)
+      return true
+    }
+  }
+
+  // MARK: Delivering
+
+  /// Later than any attempt can be due: the clock went back since.
+  private static let dueMax: Int64 = 2 * 3_600_000
+
+  /// Those whose attempt is due, the oldest first.
+  func due(_ receiver: String, now: Int64, limit: Int) throws(StoreFailure) -> [Notice] {
+    try session.read {
+      try $0.rows(
+        of: Column.self,
+        """
+        FROM notices WHERE receiver = $1 AND state = 'waiting' AND (due_time <= $2 OR due_time > $3)
+        ORDER BY due_time, id LIMIT \(limit)
+        """, [receiver, now, now + Self.dueMax]
+      ).map(Notice.init)
+    }
+  }
+
+  /// Begins an attempt. Until `dueTime` no other replica begins one.
+  /// - Returns: false: another one has begun it.
+  func claim(_ notice: Notice, until dueTime: Int64) throws(StoreFailure) -> Bool {
+    try session.write {
+      try $0.run(
+        """
+        UPDATE notices SET due_time = $1, attempts = attempts + 1
+        WHERE id = $2 AND state = 'waiting' AND attempts = $3 RETURNING 1
+        """, [dueTime, notice.id, notice.attempts]) == 1
+    }
+  }
+
+  /// Notes the end of an attempt, unless another one began since.
+  func settle(_ notice: Notice) throws(StoreFailure) {
+    _ = try session.write {
+      try $0.run(
+        """
+        UPDATE notices SET state = $1, due_time = $2, result = $3
+        WHERE id = $4 AND state = 'waiting' AND attempts = $5 RETURNING 1
+        """, [notice.state.rawValue, notice.dueTime, notice.result, notice.id, notice.attempts])
+    }
+  }
+
+  // MARK: Reading and changing
+
+  /// The newest first. - Parameters:
+  ///   - time: those behind the one of this time and `id`.
+  ///   - state: nil: of all states.
+  func page(
+    before time: Int64, id: String, state: Notice.State?, limit: Int
+  ) throws(StoreFailure) -> [Notice] {
+    try session.read {
+      try $0.rows(
+        of: Column.self,
+        """
+        FROM notices WHERE (time < $1 OR time = $1 AND id > $2) AND ($3 = '' OR state = $3)
+        ORDER BY time DESC, id LIMIT \(limit)
+        """, [time, id, state?.rawValue ?? ""]
+      ).map(Notice.init)
+    }
+  }
+
+  /// By state.
+  func counts() throws(StoreFailure) -> [Notice.State: Int] {
+    try session.read { statements in
+      var counts: [Notice.State: Int] = [:]
+      for state in Notice.State.allCases {
+        counts[state] = Int(
+          try statements.integer("SELECT count(*) FROM notices WHERE state = $1", [state.rawValue]) ?? 0)
+      }
+      return counts
+    }
+  }
+
+  /// Sends a dead one again, or drops one that waits or is dead. - Returns: false: there is no such notice.
+  func change(_ id: String, isSentAgain: Bool, now: Int64) throws(StoreFailure) -> Bool {
+    try session.write {
+      try $0.run(
+        """
+        UPDATE notices SET state = $1, due_time = $2, attempts = 0
+        WHERE id = $3 AND state IN (\(isSentAgain ? "'dead', 'dropped'" : "'dead', 'waiting'")) RETURNING 1
+        """, [isSentAgain ? "waiting" : "dropped", now, id]) == 1
+    }
+  }
+}
+
+extension Notice {
+  fileprivate init(_ row: SQLRow<NoticeStore.Column>) {
+    self.init(
+      id: row.text(.id), receiver: row.text(.receiver), event: row.text(.event), time: row.int64(.time),
+      content: row.text(.content), state: row.text(.state), attempts: row.int(.attempts), dueTime: row.int64(.dueTime),
+      result: row.string(.result))
+  }
+}

@@ -1,0 +1,71 @@
+import PrismBase
+import PrismConfig
+import PrismHTTP
+import PrismProtocol
+
+/// Answers the API about notices and their receivers.
+struct NoticeAPI {
+  let api: PageAPI
+
+  private var collector: Collector { api.collector }
+  private var store: NoticeStore { collector.access.page.notices }
+
+  /// `GET /notices`: the newest first, those before `before`, of a state; with the receivers, and the numbers by state.
+  func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let limit = try request.number("limit", in: 1...1000) ?? 100
+    let state = try request.word("state", Notice.State.self)
+    let parts = (request.http.parameter("before") ?? "").split(separator: "-", maxSplits: 1).map(String.init)
+    guard let time = parts.isEmpty ? Int64.max : Int64(parts[0]) else {
+      throw CollectorRefusal(400, "before: must be the `next` of the page before")
+    }
+    let store = store
+    let (page, counts) = try await api.ask { () throws(StoreFailure) in
+      (
+        try await store.page(before: time, id: parts.count > 1 ? parts[1] : "~", state: state, limit: limit),
+        try await store.counts()
+      )
+    }
+    let next = page.count == limit ? page.last.map { "\($0.time)-\($0.id)" } : nil
+    return PageAPI.json([
+      "receivers": .array(
+        collector.options.notices.map { receiver in
+          [
+            "name": .string(receiver.name), "form": .string(receiver.form.rawValue),
+            "on": .array(receiver.events.map { .string($0.rawValue) }), "isSigned": .bool(receiver.secret != nil),
+          ]
+        }),
+      "counts": .object(Notice.State.allCases.map { .init($0.rawValue, .int(counts[$0] ?? 0)) }),
+      "notices": .array(page.map(\.shown)), "next": next.map { .string($0) } ?? .null,
+    ])
+  }
+
+  /// `POST /notices/test` with `{"receiver": …}`: a notice that says that it is a test, delivered as any other.
+  func test(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let name = try PageAPI.body(request, known: ["receiver"])["receiver"]?.string ?? ""
+    guard collector.options.notices.contains(where: { $0.name == name }) else {
+      let names = collector.options.notices.map(\.name).joined(separator: ", ")
+      throw CollectorRefusal(404, "there is no receiver of this name; there are: \(names.isEmpty ? "none" : names)")
+    }
+    let now = collector.time.unixMilliseconds
+    let notice = Notice(
+      nil, to: name, key: "\(now) \(UInt64.random(in: 0...UInt64.max))", time: now, title: "A test of prism-collector",
+      items: [])
+    let store = store
+    try await api.ask { () throws(StoreFailure) in try await store.add(notice) }
+    api.note(request.reader, did: "tested a receiver of notices", to: name, from: request.http)
+    return PageAPI.json(notice.shown)
+  }
+
+  /// `POST /notices/{id}` with `{"action": "send"}` or `{"action": "drop"}`.
+  func change(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let action = try PageAPI.body(request, known: ["action"])["action"]?.string ?? ""
+    guard ["send", "drop"].contains(action) else { throw CollectorRefusal(400, "action: must be send or drop") }
+    let (id, store, now) = (request.parts.first ?? "", store, collector.time.unixMilliseconds)
+    let isChanged = try await api.ask { () throws(StoreFailure) in
+      try await store.change(id, isSentAgain: action == "send", now: now)
+    }
+    guard isChanged else { throw CollectorRefusal(404, "there is no such notice that could be changed so") }
+    api.note(request.reader, did: "notice: \(action)", to: id, from: request.http)
+    return PageAPI.json(["id": .string(id), "action": .string(action)])
+  }
+}

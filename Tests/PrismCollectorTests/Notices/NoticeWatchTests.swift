@@ -1,0 +1,152 @@
+import PrismConfig
+import PrismHTTP
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+@Suite("Receivers get a notice of each event, once", .serialized)
+struct NoticeWatchTests {
+  @Test("a new group of crashes has one notice, also over starts; groups from before have no notice")
+  func newGroups() async throws {
+    let rig = try NoticeRig([NoticeRig.receiver(), NoticeRig.receiver(name: "other", on: [.regressedGroup])])
+    try await rig.take(1, function: "before")
+    try await rig.look()
+    #expect(try await rig.notices().isEmpty)
+    try await rig.take(2, function: "pay")
+    try await rig.take(3, function: "before")
+    for _ in 0..<3 { try await rig.look() }
+    let notices = try await rig.notices()
+    #expect(notices.count == 1 && notices.first?.event == .newGroup && notices.first?.receiver == "ops")
+    #expect(notices.first?.title == "A new crash" && notices.first?.items.first?.text == "SIGSEGV in pay (till.c:1)")
+    try await rig.startAgain()
+    try await rig.look()
+    #expect(try await rig.notices() == notices)
+    for number in 4..<40 { try await rig.take(number, function: "f\(number)") }
+    try await rig.startAgain()
+    try await rig.look()
+    let many = try #require(try await rig.notices().first { $0.count > 1 })
+    #expect(try await rig.notices().count == 2 && many.count == 36 && many.items.count == Notice.itemsMax)
+    #expect(many.title == "36 new crashes")
+  }
+
+  @Test("a group that debug files name is no new one", .enabled(if: Symbolizer.isInstalled))
+  func named() async throws {
+    let (rig, program) = (try NoticeRig([NoticeRig.receiver()]), try PlantedProgram(.c))
+    try await rig.look()
+    try await rig.take(1, members: try program.crash(1, bug: 1))
+    try await rig.look()
+    #expect(try await rig.notices().count == 1)
+    _ = try rig.collector.options.symbolFolder.add(program.debugFile(1))
+    try await rig.look()
+    #expect(await rig.collector.access.page.crashes.groups.values.first?.frames.first?.function == "price")
+    #expect(try await rig.notices().count == 1)
+  }
+
+  @Test("a resolved group that is back has one notice, stored with the mark that it regressed")
+  func regressed() async throws {
+    let rig = try NoticeRig([NoticeRig.receiver(on: [.regressedGroup]), NoticeRig.receiver(name: "b")])
+    try await rig.take(1, function: "pay")
+    try await rig.look()
+    for round in 1...2 {
+      let groups = try await rig.ask(.get, "/crashes", [("since", "0")]).json["groups"]?.array
+      let fingerprint = try #require(groups?.first?["fingerprint"]?.string)
+      rig.rig.time.advance(by: .seconds(1))
+      #expect(try await rig.ask(.post, "/crashes/\(fingerprint)/state", [], #"{"state":"resolved"}"#).status == 200)
+      rig.rig.time.advance(by: .seconds(1))
+      try await rig.look()
+      try await rig.take(1 + round, function: "pay")
+      for _ in 0..<2 { try await rig.look() }
+      try await rig.startAgain()
+      try await rig.look()
+      let notices = try await rig.notices()
+      #expect(notices.count == 2 * round && notices.allSatisfy { $0.event == .regressedGroup })
+      #expect(notices.first?.items.first?.object == fingerprint)
+    }
+  }
+
+  @Test("a silent device has one notice, and another one after it sent")
+  func silent() async throws {
+    let rig = try NoticeRig([NoticeRig.receiver(on: [.silentDevice])])
+    for device in ["a", "b"] { try await rig.take(1, device: device) }
+    try await rig.look()
+    rig.rig.time.move(seconds: 23 * 3600)
+    try await rig.take(2, device: "b")
+    try await rig.look()
+    #expect(try await rig.notices().isEmpty)
+    rig.rig.time.move(seconds: 2 * 3600)
+    for _ in 0..<2 { try await rig.look() }
+    try await rig.startAgain()
+    try await rig.look()
+    #expect(try await rig.notices().map { $0.items.map(\.object) } == [["a"]])
+    try await rig.take(3, device: "a")
+    rig.rig.time.move(seconds: 25 * 3600)
+    try await rig.look()
+    let newest = try #require(try await rig.notices().first)
+    #expect(
+      newest.count == 2 && newest.items.map(\.object) == ["b", "a"] && newest.title.contains("2 devices are silent"))
+    // A clock that goes back repeats nothing.
+    rig.rig.time.stepWallClock(milliseconds: -40 * 86_400_000)
+    try await rig.look()
+    #expect(try await rig.notices().count == 2)
+  }
+
+  @Test("a count has a notice when it gets over its limit, and another one after it fell")
+  func count() async throws {
+    var receiver = NoticeRig.receiver(on: [.count])
+    (receiver.countType, receiver.countOver, receiver.countMinutes) = ("sale", 2, 10)
+    let rig = try NoticeRig([receiver])
+    var number = 0
+    for round in 1...2 {
+      for _ in 0..<2 {
+        number += 1
+        try await rig.take(number)
+      }
+      try await rig.look()
+      #expect(try await rig.notices().count == round - 1)
+      number += 1
+      try await rig.take(number)
+      for _ in 0..<2 { try await rig.look() }
+      #expect(try await rig.notices().count == round)
+      rig.rig.time.advance(by: .seconds(660))
+      try await rig.look()
+      #expect(try await rig.notices().count == round)
+    }
+    #expect(try await rig.notices().first?.title == "3 reports of sale in 10 min, over 2")
+  }
+
+  @Test("two replicas that look at once store one notice", arguments: StoreRig.Fleet.allCases)
+  func replicas(kind: StoreRig.Fleet) async throws {
+    let rig = StoreRig()
+    let fleet = try await rig.fleet(kind)
+    try fleet.prepare()
+    let stores = (0..<4).map { _ in NoticeStore(fleet) }
+    #expect(try await stores[0].move("newGroup/ops", from: nil, to: 7, adding: []))
+    for step in 0..<10 {
+      let mark = try #require(try await stores[0].mark("newGroup/ops"))
+      let won = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for (place, store) in stores.enumerated() {
+          let notice = Notice(
+            .newGroup, to: "ops", key: "\(mark) \(place)", time: Int64(step), title: "x", items: [])
+          group.addTask { try await store.move("newGroup/ops", from: mark, to: mark + 1, adding: [notice]) }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(won == 1)
+    }
+    #expect(try await stores[1].page(before: .max, id: "~", state: nil, limit: 100).count == 10)
+    let due = try await stores[2].due("ops", now: 100, limit: 100)
+    #expect(due.count == 10)
+    for notice in due {
+      let claimed = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for store in stores { group.addTask { try await store.claim(notice, until: 60_000) } }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(claimed == 1)
+    }
+    #expect(try await stores[3].due("ops", now: 100, limit: 100).isEmpty)
+    let page = try await stores[0].page(before: 9, id: "~", state: .waiting, limit: 4)
+    #expect(page.map(\.time) == [8, 7, 6, 5] && page.allSatisfy { $0.attempts == 1 })
+  }
+}
