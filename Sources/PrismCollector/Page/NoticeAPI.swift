@@ -14,14 +14,13 @@ struct NoticeAPI {
   func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let limit = try request.number("limit", in: 1...1000) ?? 100
     let state = try request.word("state", Notice.State.self)
-    let parts = (request.http.parameter("before") ?? "").split(separator: "-", maxSplits: 1).map(String.init)
-    guard let time = parts.isEmpty ? Int64.max : Int64(parts[0]) else {
+    guard let place = Self.place(request.http.parameter("before") ?? "") else {
       throw CollectorRefusal(400, "before: must be the `next` of the page before")
     }
     let store = store
     let (page, counts) = try await api.ask { () throws(StoreFailure) in
       (
-        try await store.page(before: time, id: parts.count > 1 ? parts[1] : "~", state: state, limit: limit),
+        try await store.page(before: place.time, id: place.id, state: state, limit: limit),
         try await store.counts()
       )
     }
@@ -37,6 +36,18 @@ struct NoticeAPI {
       "counts": .object(Notice.State.allCases.map { .init($0.rawValue, .int(counts[$0] ?? 0)) }),
       "notices": .array(page.map(\.shown)), "next": next.map { .string($0) } ?? .null,
     ])
+  }
+
+  /// `TIME-ID` or `TIME`; nil: it is neither. Without a text all notices are behind it.
+  private static func place(_ text: String) -> (time: Int64, id: String)? {
+    guard !text.isEmpty else { return (.max, "") }
+    let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard parts.count <= 2, parts[0].allSatisfy({ $0.isASCII && $0.isNumber }), let time = Int64(parts[0]) else {
+      return nil
+    }
+    guard parts.count == 2 else { return (time, "~") }
+    let isID = parts[1].utf8.count == 16 && parts[1].utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) }
+    return isID ? (time, String(parts[1])) : nil
   }
 
   /// `POST /notices/test` with `{"receiver": …}`: a notice that says that it is a test, delivered as any other.

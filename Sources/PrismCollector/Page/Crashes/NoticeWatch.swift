@@ -2,7 +2,7 @@ import PrismBase
 import PrismConfig
 
 /// Looks each minute for events that receivers want. Each rule has a mark, which moves in the transaction that stores its
-/// notices. So no event has two notices and no one is left out, whenever a collector ends, and however many replicas look.
+/// notices. So each event has one notice, whenever a collector ends, and however many replicas look.
 struct NoticeWatch: Sendable {
   static let interval: Duration = .seconds(60), pause: Duration = .seconds(1)
   private static let (hour, week): (Int64, Int64) = (3_600_000, 7 * 86_400_000)
