@@ -45,10 +45,10 @@ export async function text(path, limit) {
   return { text: new TextDecoder().decode(shown), bytes: buffer.byteLength, isCut: buffer.byteLength > limit };
 }
 
-export async function post(path, body) {
+export async function post(path, body, { method = "POST", ...parameters } = {}) {
   const headers = { "Content-Type": "application/json" };
   if (changeToken) headers["X-Prism-Change"] = changeToken;
-  const response = await call(address(path), { method: "POST", headers, body: JSON.stringify(body ?? {}) });
+  const response = await call(address(path, parameters), { method, headers, body: JSON.stringify(body ?? {}) });
   return response.json();
 }
 

@@ -1,6 +1,6 @@
 // One device: what it sent, what it lost, and where its accounts and the store differ.
 
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { bars, legend } from "./chart.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
 import { ago, count, time } from "./format.js";
@@ -38,6 +38,27 @@ function facts(found) {
     enrolled && ["Enrolled", enrolled.enrolledTime ? time(enrolled.enrolledTime) : "no"], enrolled?.revokedTime && ["Revoked", h("span", { class: "tag bad" }, time(enrolled.revokedTime))], enrolled?.info && ["Description", enrolled.info]]);
 }
 
+const TAGS = "prism.tags";
+const SOURCES = { device: "its own file", enrollment: "its enrollment", operator: "operators" };
+
+/** Tags by who wrote them, and an operator's form for his own. */
+function tagSection(id, tags, reader, again) {
+  const own = tags.find((one) => one.id === "operator" && one.namespace === "prism")?.fields ?? {};
+  const shown = tags.length === 0 ? h("p", { class: "quiet" }, "This device has no tags.")
+    : definition(tags.map((one) => [`Of ${SOURCES[one.id] ?? one.id} (${one.namespace})`, Object.entries(one.fields).map(([name, text]) => h("span", { class: "tag" }, `${name}=${text}`))]));
+  if (reader.role !== "operator") return section("Tags", shown);
+  const fault = h("p", { class: "note bad", role: "alert", hidden: true });
+  const field = h("input", { id: "tags", value: Object.entries(own).map(([name, text]) => `${name}=${text}`).join(", "), placeholder: "region=eu, ring=early", autocomplete: "off" });
+  return section("Tags", shown, h("form", { class: "tools", onsubmit: async (event) => {
+    event.preventDefault();
+    const words = field.value.split(",").map((one) => one.trim()).filter(Boolean).map((one) => one.split(/=(.*)/s));
+    try {
+      await post(`/records/prism/${TAGS}/operator`, Object.fromEntries(words.map(([name, text]) => [name.trim(), (text ?? "").trim()])), { method: "PUT", device: id });
+      await again();
+    } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
+  } }, h("label", { class: "field" }, h("span", null, "Tags of operators"), field), h("button", { type: "submit", class: "main", id: "tag" }, "Save the tags"), fault));
+}
+
 const RECORDS = 50;
 const COMMANDS_MAX = 200;
 const COMMANDS = "prism.command";
@@ -63,7 +84,7 @@ function commandSection(commands) {
 /** What the device keeps in tables, as it sent it last. */
 function recordSection(found, query) {
   const more = found.records.length === RECORDS;
-  const records = found.records.filter((one) => one.table !== COMMANDS);
+  const records = found.records.filter((one) => ![COMMANDS, TAGS].includes(one.table));
   if (found.records.length === 0) return section("Records", h("p", { class: "quiet" }, query.get("records") ? "No further record." : "This device keeps no records here."));
   return section("Records", table("Records", [
     { title: "Record", narrow: true, cell: (one) => h("span", { class: "strong" }, one.id, h("span", { class: "sub" }, `${one.namespace}, ${one.table}`)) },
@@ -78,15 +99,16 @@ function configurationSection(entry) {
     ["Refused or taken back", entry.lastFailed ? h("span", { class: "tag bad" }, entry.lastFailed) : "nothing"], entry.reason && ["Because", entry.reason]]));
 }
 
-export async function device({ query, signal }) {
+export async function device({ query, signal, reader, again }) {
   const id = query.get("id") ?? "";
   const { since, until } = times(query, "7d");
-  const [found, chart, page, groups, records, commands] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
+  const [found, chart, page, groups, records, commands, tags] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
     get("/reports", { device: id, limit: 20 }, signal), get("/crashes", { device: id, since: 0, limit: 5 }, signal),
-    get("/records", { device: id, after: query.get("records"), limit: RECORDS }, signal), get("/records", { device: id, table: COMMANDS, limit: COMMANDS_MAX }, signal)]);
+    get("/records", { device: id, after: query.get("records"), limit: RECORDS }, signal), get("/records", { device: id, table: COMMANDS, limit: COMMANDS_MAX }, signal),
+    get("/records", { device: id, table: TAGS, limit: COMMANDS_MAX }, signal)]);
   const differences = found.streams.filter((stream) => stream.difference);
   return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/fleet" }, "Fleet")), h("div", { class: "head" }, h("h1", { class: "mono" }, found.device), rangePicker(query, "7d", (change) => go("/device", { id, ...change }))),
-    facts(found), differences.map((stream) => note("bad", h("b", null, `${stream.namespace}, ${stream.kind}: `), stream.difference)),
+    facts(found), tagSection(id, tags.records, reader, again), differences.map((stream) => note("bad", h("b", null, `${stream.namespace}, ${stream.kind}: `), stream.difference)),
     section("Reports by type", chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time.") : [bars("Reports by type", chart, (from, to) => go("/explorer", { device: id, since: from, until: to })), legend(chart.groups, (type) => link("/explorer", { device: id, type, range: query.get("range") ?? "7d", since: query.get("since"), until: query.get("until") }))],
       chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. `, narrow(chart.readSince))),
     section("Accounts", found.streams.length === 0 ? empty("No packet yet.", "The device was enrolled, but has not sent anything.") : [ledgerTable(found.streams),

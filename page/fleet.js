@@ -1,6 +1,6 @@
 // All devices at a glance: who is there, what comes, what crashes, what was lost.
 
-import { get } from "./api.js";
+import { get, Problem } from "./api.js";
 import { bars, legend, sparkline } from "./chart.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
 import { ago, brief, count, span, time } from "./format.js";
@@ -20,6 +20,7 @@ function tiles(fleet, chart, groups) {
   const start = time(fleet.startTime).slice(0, 16);
   return h("dl", { class: "tiles" },
     tile("Devices", count(devices.total), `${count(devices.hour)} in the last hour, ${count(devices.day)} in 24 h`, devices.total > 0 && devices.hour === 0 ? "warn" : ""),
+    tile("Silent", h("a", { href: link("/fleet", { where: "seen > 1d", sort: "silent" }) }, count(devices.silent)), "devices that sent nothing for a day", devices.silent > 0 ? "warn" : "good"),
     tile("Reports", brief(chart.total), chart.readSince ? "more than could be read in time" : "in the time chosen"),
     tile("Crashes", count(groups.count), `${count(groups.total)} groups that are not resolved, in the time chosen`, groups.count > 0 ? "bad" : "good"),
     tile("Waiting", brief(ledger.waiting ?? 0), "on devices after their last packet, as they said with it"),
@@ -40,23 +41,41 @@ function crashSection(groups, range) {
   ], groups.groups.slice(0, 5)), groups.total > 5 && h("p", null, h("a", { href: link("/crashes", range) }, `All ${count(groups.total)} groups`)));
 }
 
+const ROUGH = { seen: "silent", silent: "seen" };
+
+/** The two fields that choose devices: a part of the id, and an expression. */
+function deviceFields(list, query, set) {
+  const field = (name, placeholder, label) => h("input", { type: "search", id: `device-${name}`, value: query.get(name) ?? "", placeholder, "aria-label": label, "aria-invalid": name === "where" && list.fault ? "true" : null, onchange: (event) => set({ [name]: event.target.value }) });
+  return h("div", { class: "tools" }, field("search", "Find a device", "Find a device by a part of its id"),
+    field("where", "tag.region = eu and seen > 1d", "Choose devices by an expression over tag.NAME, app, version, namespace, seen, crash, waiting, lost and packets"), list.fault && note("bad", list.fault));
+}
+
+function deviceTable(list, query, now, set) {
+  const sort = query.get("sort") ?? "seen";
+  const age = (milliseconds, isLate) => (milliseconds ? h("span", { class: isLate ? "late" : "", title: time(milliseconds) }, ago(milliseconds, now)) : "–");
+  return table("Devices", [
+    { title: "Device", wide: true, sort: "device", cell: (device) => h("a", { class: "strong mono", href: link("/device", { id: device.device }) }, device.device) },
+    { title: sort === "silent" ? "Seen, longest ago" : "Seen", sort: sort === "silent" ? "silent" : "seen", cell: (device) => age(device.seenTime, now - device.seenTime > 86400000) },
+    { title: "App", cell: (device) => [device.app, device.version].filter(Boolean).join(" ") || "–" },
+    { title: "Tags", wide: true, cell: (device) => Object.entries(device.tags).map(([name, text]) => h("span", { class: "tag" }, `${name}=${text}`)) },
+    { title: "Namespaces", cell: (device) => device.namespaces.join(", ") },
+    { title: "Waiting", number: true, sort: "waiting", cell: (device) => count(device.waiting) },
+    { title: "Lost", number: true, sort: "lost", cell: (device) => h("span", { class: device.lost ? "warn" : "" }, count(device.lost)) },
+    { title: "Last crash", sort: "crash", cell: (device) => age(device.crashTime, now - device.crashTime < 86400000) },
+    { title: "Packets", number: true, sort: "packets", cell: (device) => count(device.packets) },
+    { title: "Accounts", cell: (device) => (device.differences ? h("span", { class: "tag bad" }, "don’t balance") : h("span", { class: "tag good" }, "balance")) },
+  ], list.devices, { sort, onSort: (name) => set({ sort: name === sort ? ROUGH[name] ?? name : name }) });
+}
+
 function deviceSection(list, query, now) {
   const set = (change) => go("/fleet", { ...Object.fromEntries(query), after: null, ...change });
-  const search = h("input", { type: "search", id: "device-search", value: query.get("search") ?? "", placeholder: "Find a device", "aria-label": "Find a device by a part of its id", onchange: (event) => set({ search: event.target.value }) });
+  const isChosen = query.get("search") || query.get("where");
   const content = list.devices.length === 0
-    ? empty(query.get("search") ? "No device has this in its id." : "No device has sent a packet yet.",
-      query.get("search") ? "Clear the search to see all." : "Set `url` of a namespace on a device to this collector's address, then report something: prismctl send --type hello.")
-    : table("Devices", [
-      { title: "Device", wide: true, sort: "device", cell: (device) => h("a", { class: "strong mono", href: link("/device", { id: device.device }) }, device.device) },
-      { title: "Seen", sort: "seen", cell: (device) => h("span", { class: now - device.seenTime > 86400000 ? "late" : "", title: time(device.seenTime) }, ago(device.seenTime, now)) },
-      { title: "Namespaces", cell: (device) => device.namespaces.join(", ") },
-      { title: "Waiting", number: true, sort: "waiting", cell: (device) => count(device.waiting) },
-      { title: "Lost", number: true, sort: "lost", cell: (device) => h("span", { class: device.lost ? "warn" : "" }, count(device.lost)) },
-      { title: "Packets", number: true, sort: "packets", cell: (device) => count(device.packets) },
-      { title: "Accounts", cell: (device) => (device.differences ? h("span", { class: "tag bad" }, "don’t balance") : h("span", { class: "tag good" }, "balance")) },
-    ], list.devices, { sort: query.get("sort") ?? "seen", onSort: (sort) => set({ sort }) });
+    ? !list.fault && empty(isChosen ? "No device is chosen by this." : "No device has sent a packet yet.",
+      isChosen ? "Clear the fields to see all." : "Set `url` of a namespace on a device to this collector's address, then report something: prismctl send --type hello.")
+    : deviceTable(list, query, now, set);
   const after = Number(query.get("after") ?? 0);
-  return section(`Devices (${count(list.total)})`, h("div", { class: "tools" }, search), content,
+  return section(`Devices (${count(list.total)})`, deviceFields(list, query, set), content,
     h("p", { class: "pages" }, after > 0 && h("button", { type: "button", onclick: () => set({ after: Math.max(0, after - 25) }) }, "Previous"),
       list.next !== null && h("button", { type: "button", onclick: () => set({ after: list.next }) }, "Next")));
 }
@@ -78,13 +97,24 @@ function collectorSection(fleet) {
   ]))];
 }
 
+/** A fault of the expression is shown beside its field. */
+async function devicesOf(query, signal) {
+  const parameters = ["search", "where", "sort", "after"].map((name) => [name, query.get(name)]);
+  try {
+    return await get("/devices", { ...Object.fromEntries(parameters), limit: 25 }, signal);
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status !== 400) throw error;
+    return { devices: [], total: 0, next: null, fault: error.message };
+  }
+}
+
 export async function fleet({ query, signal, again }) {
   const { since, until } = times(query);
   const range = { range: query.get("range") ?? "24h", since: query.get("since"), until: query.get("until") };
   const [summary, chart, groups, devices] = await Promise.all([
     get("/fleet", {}, signal), get("/histogram", { since, until, by: "type", buckets: 60 }, signal),
     get("/crashes", { since, until, state: "unresolved", limit: 100 }, signal),
-    get("/devices", { search: query.get("search"), sort: query.get("sort"), after: query.get("after"), limit: 25 }, signal),
+    devicesOf(query, signal),
   ]);
   const timer = setInterval(() => {
     const isIdle = document.visibilityState === "visible" && !document.activeElement?.closest("main section, main .tools");

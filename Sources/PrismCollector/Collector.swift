@@ -31,7 +31,7 @@ public final class Collector: Sendable {
     try options.fleet.prepare()
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
     access = CollectorAccess(options, page: PageState(options, time: time, log: log), time: time, log: log)
-    devices = DeviceGate(DeviceStore(options.fleet), options.deviceLimits, time: time, log: log)
+    devices = DeviceGate(options.fleet, options.deviceLimits, time: time, log: log)
     let dictionaries = Dictionaries(DictionaryStore(options.fleet), time: time, log: log)
     openers = PacketOpeners(options, devices.standings, counts, dictionaries)
     refusals = RefusalLog(time: time, log: log)
@@ -114,11 +114,8 @@ public final class Collector: Sendable {
       counts.count(
         delivery.context.namespace, outcome: isDuplicate ? "duplicate" : "stored",
         reports: isDuplicate || applied != nil ? 0 : packet.rows.count, bytes: request.body.count)
-      if !isDuplicate, kind == .meta { counts.countCrashes(packet.crashes) }
+      if !isDuplicate { packet.note(in: self) }
       applied?.note(in: self, from: delivery.context)
-      if !isDuplicate, let print = options.print {
-        for index in packet.rows.indices { print(packet.printedLine(index)) }
-      }
       let members =
         (applied?.receipt.members ?? []) + StoreReceipt(store: store.figures.mark, isChainBroken: isBroken).members
       let body = JSONValue.object([.init("duplicate", .bool(isDuplicate))] + members)

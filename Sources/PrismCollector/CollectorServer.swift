@@ -29,7 +29,7 @@ public struct CollectorServer: Sendable {
     var network: HTTPServer?
     if collector.access.needsReaderToken || options.servesLocalReaders {
       var limits = HTTPServerOptions()
-      (limits.bodyBytesMax, limits.listParameters) = (Self.changesBytesMax, ["meta"])
+      (limits.bodyBytesMax, limits.listParameters) = (Self.changesBytesMax, ["meta", "field"])
       (limits.connectionsMax, limits.trustedProxies) = (Self.readersMax, options.trustedProxies)
       limits.tls = options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
       network = try HTTPServer(listener: ListeningSocket(address: options.readerListen), options: limits) {
@@ -86,7 +86,9 @@ extension Collector {
     let path = options.state + "/reader.sock"
     do throws(HTTPServerError) {
       var limits = HTTPServerOptions()
-      (limits.bodyBytesMax, limits.listParameters) = (options.bodyBytesMax + CarriedPacket.headBytesMax, ["meta"])
+      (limits.bodyBytesMax, limits.listParameters) = (
+        options.bodyBytesMax + CarriedPacket.headBytesMax, ["meta", "field"]
+      )
       return try HTTPServer(listener: ListeningSocket(unixPath: path), options: limits) { [self] in
         await answerReader($0, isOwner: true)
       }
@@ -116,6 +118,7 @@ extension Collector {
 
   func close() async {
     refusals.flush()
+    await devices.facts.write()
     await store.close()
   }
 }

@@ -204,6 +204,20 @@ public actor Engine {
       }
     }
     if !changed.isEmpty { await parts.builder.forgetKey() }
+    await writeTags(of: snapshot)
+  }
+
+  /// The same tags cost no write.
+  private func writeTags(of snapshot: Snapshot) async {
+    guard let tags = snapshot.daemon.deviceTags else { return }
+    for namespace in snapshot.namespaces.values.filter(\.hasTags).map(\.name).sorted() {
+      do throws(StoreError) {
+        guard try await parts.store.write(tags, of: namespace) else { continue }
+        await pipelines[namespace]?.synchronizing { $0.commandAnswered() }
+      } catch {
+        parts.log.warning("the tags of this device can't be written down", ["cause": error.description])
+      }
+    }
   }
 
   /// Notes that can't be read: the namespace is taken for one with reports and without notes.

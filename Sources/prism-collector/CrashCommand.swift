@@ -20,7 +20,7 @@ struct CrashCommand {
     Exit codes: 0, 1 there is no such group, 64 usage, 69 the store can't be reached, 78 configuration.
     """
 
-  private let desk: ReaderDesk
+  private let desk: CollectorDesk
   private let isJSON: Bool
 
   /// - Parameter arguments: with the operand `crash`. - Returns: the exit code.
@@ -34,10 +34,10 @@ struct CrashCommand {
       throw Flags.Fault(exitCode: 64, message: "crash: it needs `list`, or `show` with a fingerprint\n\(usage)")
     }
     let options = try Flags(arguments).options
-    do throws(ReaderDesk.Fault) {
-      let command = CrashCommand(desk: try ReaderDesk(options), isJSON: arguments.contains("--json"))
-      let result: Result<Void, ReaderDesk.Fault>
-      do throws(ReaderDesk.Fault) {
+    do throws(CollectorDesk.Fault) {
+      let command = CrashCommand(desk: try CollectorDesk(options), isJSON: arguments.contains("--json"))
+      let result: Result<Void, CollectorDesk.Fault>
+      do throws(CollectorDesk.Fault) {
         let list = try await command.list()
         result = .success(verb == "show" ? try await command.show(words[1]) : command.printed(list))
       } catch { result = .failure(error) }
@@ -48,7 +48,7 @@ struct CrashCommand {
   }
 
   /// The groups once all crashes are read, which may take several questions.
-  private func list() async throws(ReaderDesk.Fault) -> JSONValue {
+  private func list() async throws(CollectorDesk.Fault) -> JSONValue {
     var list: JSONValue
     repeat { list = try await desk.get("/crashes", query: "limit=1000") } while list["isWhole"]?.bool == false
     return list
@@ -69,9 +69,9 @@ struct CrashCommand {
     }
   }
 
-  private func show(_ fingerprint: String) async throws(ReaderDesk.Fault) {
+  private func show(_ fingerprint: String) async throws(CollectorDesk.Fault) {
     guard !fingerprint.isEmpty, fingerprint.utf8.allSatisfy({ "0123456789abcdef".utf8.contains($0) }) else {
-      throw ReaderDesk.Fault(message: "a fingerprint has 16 hexadecimal digits, as `crash list` prints it", exitCode: 1)
+      throw CollectorDesk.Fault(message: "a fingerprint has 16 hexadecimal digits, as `crash list` prints it", exitCode: 1)
     }
     let crash = try await desk.get("/crashes/\(fingerprint)")
     if isJSON { return print(OutputText.json(crash.text)) }

@@ -3,29 +3,44 @@ import PrismCollector
 import PrismPacket
 import PrismProtocol
 
-/// `prism-collector device …`: enrolls, lists and revokes devices, whether the collector runs or not.
+/// `prism-collector device …`: finds, enrolls, tags and revokes devices, whether the collector runs or not.
 struct DeviceCommands {
+  static let options = [
+    ArgumentOption("--device", "ID", "with token: the only device that it is for"),
+    ArgumentOption(
+      "--tag", "NAME=TEXT", "with token: a tag of the devices that it enrolls; may be given several times"),
+    ArgumentOption("--sort", "ORDER", "with find: seen, silent, device, waiting, lost, packets or crash (device)"),
+    ArgumentOption("--namespace", "NAME", "with tag: the namespace of the tags (prism)"),
+  ]
+
   static let usage = """
     usage: prism-collector device COMMAND [OPERANDS] [--config PATH | the flags of prism-collector]
 
+      find [EXPRESSION]       the devices that sent something and that EXPRESSION chooses, such as
+                              'tag.region = eu and seen > 1d' (docs/fleet.md), one line of JSON each
+      tag EXPRESSION NAME=TEXT … [NAME- …]
+                              gives these tags to the devices that EXPRESSION chooses, or takes them away, and prints their ids
       list                    every device that was enrolled or revoked, one line of JSON each
       show DEVICE             one of them
       revoke DEVICE           its packets get 403 within 5 seconds, and it keeps its reports
       restore DEVICE          takes that back
       forget DEVICE           it may enroll again by its name, because it lost its key; the key that it had is good no more
-      token KEY-ID COUNT DAYS [--device ID]
+      token KEY-ID COUNT DAYS [--device ID] [--tag NAME=TEXT …]
                               prints an enrollment token for COUNT devices within DAYS days, whose keys are made from the
                               master KEY-ID (`derive: device`). It is printed once, and kept as a hash. A device that has
                               sent packets before needs one with its ID
       tokens                  every enrollment token: name, key, devices, when it expires
       remove-token NAME       no device enrolls with it any more
 
+    \(ArgumentOption.help(options, column: 23))
+
     Exit codes: 0, 1 there is no such device or token, 64 usage, 69 the store can't be reached, 78 configuration.
     """
 
   /// Operands of each command.
-  private static let operands = [
-    "list": 0, "show": 1, "revoke": 1, "restore": 1, "forget": 1, "token": 3, "tokens": 0, "remove-token": 1,
+  private static let operands: [String: ClosedRange<Int>] = [
+    "list": 0...0, "show": 1...1, "revoke": 1...1, "restore": 1...1, "forget": 1...1, "token": 3...3, "tokens": 0...0,
+    "remove-token": 1...1, "find": 0...1, "tag": 2...64,
   ]
 
   private let options: CollectorOptions
@@ -41,14 +56,24 @@ struct DeviceCommands {
     guard let count = operands[command] else {
       throw Flags.Fault(exitCode: 64, message: "`device \(command)` is no command\n\(usage)")
     }
-    guard words.count == count + 1 else {
-      throw Flags.Fault(exitCode: 64, message: "device \(command) needs \(count) operands\n\(usage)")
+    guard count.contains(words.count - 1) else {
+      throw Flags.Fault(
+        exitCode: 64,
+        message: "device \(command) needs \(count.lowerBound)\(count.count > 1 ? " or more" : "") operands\n\(usage)")
     }
-    if arguments.contains("--device"), command != "token" {
-      throw Flags.Fault(exitCode: 64, message: "--device is for `device token`\n\(usage)")
+    for (option, owner) in [("--device", "token"), ("--tag", "token"), ("--sort", "find"), ("--namespace", "tag")]
+    where arguments.contains(option) && command != owner {
+      throw Flags.Fault(exitCode: 64, message: "\(option) is for `device \(owner)`\n\(usage)")
     }
-    let commands = try DeviceCommands(Flags(arguments).options)
-    return try await commands.run(command, Array(words.dropFirst()), device: arguments["--device"])
+    let (options, values) = (try Flags(arguments).options, Array(words.dropFirst()))
+    if command == "find" || command == "tag" {
+      return try await DeviceFinding.run(
+        options, values, sort: command == "find" ? arguments["--sort"] ?? "device" : nil,
+        namespace: arguments["--namespace"])
+    }
+    let tags = arguments.given.filter { $0.name == "--tag" }.compactMap(\.value)
+    return try await DeviceCommands(options).run(
+      command, values, device: arguments["--device"], tags: tags.isEmpty ? nil : try DeviceFinding.tags(tags))
   }
 
   private init(_ options: CollectorOptions) throws(Flags.Fault) {
@@ -59,14 +84,16 @@ struct DeviceCommands {
     store = DeviceStore(options.fleet)
   }
 
-  private func run(_ command: String, _ values: [String], device: String?) async throws(Flags.Fault) -> Int32 {
+  private func run(
+    _ command: String, _ values: [String], device: String?, tags: DeviceTags?
+  ) async throws(Flags.Fault) -> Int32 {
     do throws(StoreFailure) {
       switch command {
       case "list": return try await list()
       case "tokens":
         for token in try await store.tokens() { print(token.json.text) }
         return 0
-      case "token": return try await makeToken(values, device)
+      case "token": return try await makeToken(values, device, tags)
       case "remove-token": return found(try await store.removeToken(values[0]), "no token is named \(values[0])")
       case "forget": return found(try await store.forget(values[0]), "\(values[0]) is not enrolled")
       case "revoke", "restore": return try await set(values[0], isRevoked: command == "revoke")
@@ -102,7 +129,9 @@ struct DeviceCommands {
     return 0
   }
 
-  private func makeToken(_ values: [String], _ device: String?) async throws(StoreFailure) -> Int32 {
+  private func makeToken(
+    _ values: [String], _ device: String?, _ tags: DeviceTags?
+  ) async throws(StoreFailure) -> Int32 {
     guard options.keyRules[values[0]]?.derivesForDevice == true else {
       StandardStreams.say("prism-collector: there is no key \(values[0]) with `derive: device` in the configuration\n")
       return 64
@@ -119,7 +148,7 @@ struct DeviceCommands {
     }
     let made = EnrollmentToken.new(
       keyID: values[0], devicesMax: count, expireTime: SystemTime().unixMilliseconds + Int64(days) * 86_400_000,
-      device: device)
+      device: device, tags: tags)
     try await store.add(made.token)
     print(made.text)
     return 0

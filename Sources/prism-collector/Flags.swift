@@ -96,7 +96,9 @@ struct Flags {
     var flags: [CollectorLoader.Flag] = []
     var (prints, isTrial) = (false, false)
     for option in arguments.given
-    where ![QueryCommand.options, RecordCommand.options, CommandCommand.options, CrashCommand.options]
+    where ![
+      QueryCommand.options, RecordCommand.options, CommandCommand.options, CrashCommand.options, DeviceCommands.options,
+    ]
       .contains(where: { $0.contains { $0.name == option.name } })
     {
       let value = option.value ?? ""

@@ -29,10 +29,10 @@ enum NoticeCommand {
         exitCode: 64, message: "notice: it needs `list`, or `test`, `send` or `drop` and a name\n\(usage)")
     }
     let options = try Flags(arguments).options
-    do throws(ReaderDesk.Fault) {
-      let desk = try ReaderDesk(options)
-      let result: Result<Void, ReaderDesk.Fault>
-      do throws(ReaderDesk.Fault) {
+    do throws(CollectorDesk.Fault) {
+      let desk = try CollectorDesk(options)
+      let result: Result<Void, CollectorDesk.Fault>
+      do throws(CollectorDesk.Fault) {
         switch verb {
         case "list": list(try await desk.get("/notices", query: "limit=1000"), isJSON: arguments.contains("--json"))
         case "test":
@@ -48,9 +48,9 @@ enum NoticeCommand {
     } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
   }
 
-  private static func id(_ text: String) throws(ReaderDesk.Fault) -> String {
+  private static func id(_ text: String) throws(CollectorDesk.Fault) -> String {
     guard text.utf8.count == 16, text.utf8.allSatisfy({ "0123456789abcdef".utf8.contains($0) }) else {
-      throw ReaderDesk.Fault(message: "an id has 16 hexadecimal digits, as `notice list` prints it", exitCode: 1)
+      throw CollectorDesk.Fault(message: "an id has 16 hexadecimal digits, as `notice list` prints it", exitCode: 1)
     }
     return text
   }

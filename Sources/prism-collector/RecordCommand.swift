@@ -7,7 +7,10 @@ struct RecordCommand {
   static let options = [
     ArgumentOption("--namespace", "NAME", "the namespace of the table"),
     ArgumentOption("--table", "NAME", "the table"),
-    ArgumentOption("--device", "ID", "the device whose records these are; without it they are the fleet's"),
+    ArgumentOption(
+      "--device", "ID", "the device whose records these are; without it they are the fleet's, or all with `list`"),
+    ArgumentOption(
+      "--field", "CONDITION", "with `list`: a condition on a field, 'net.mode = 4'; may be given several times"),
     ArgumentOption("--from", "LINE", "with `put` of standard input: leaves out the lines before this one"),
   ]
 
@@ -22,7 +25,7 @@ struct RecordCommand {
       patch ID FIELDS  changes fields by a JSON Merge Patch (RFC 7396): null removes a field
       delete ID        deletes a record
       get ID           prints a record, by its own id or the server's
-      list             prints every record of the table, a line each
+      list             prints every record of the table, of all devices or of one, a line each
 
     \(ArgumentOption.help(options, column: 21))
 
@@ -35,6 +38,8 @@ struct RecordCommand {
   ]
 
   private let desk: RecordDesk
+  /// Conditions of `list`.
+  private var conditions: [String] = []
   /// Of standard input.
   private var firstLine = 1
 
@@ -65,7 +70,9 @@ struct RecordCommand {
       let desk = try RecordDesk(options, namespace: namespace, table: table, device: value("--device"))
       let code: Result<Int32, RecordDesk.Fault>
       do throws(RecordDesk.Fault) {
-        let request = RecordCommand(desk: desk, firstLine: firstLine)
+        let request = RecordCommand(
+          desk: desk, conditions: arguments.given.filter { $0.name == "--field" }.compactMap(\.value),
+          firstLine: firstLine)
         code = .success(try await request.run(command, Array(words.dropFirst())))
       } catch { code = .failure(error) }
       await desk.end()
@@ -82,7 +89,7 @@ struct RecordCommand {
     case "get": print(try await desk.get(values[0]))
     default:
       var isWritten = true
-      try await desk.list { record in
+      try await desk.list(where: conditions) { record in
         isWritten = StandardStreams.write(Array((record + "\n").utf8)[...], to: STDOUT_FILENO)
         return isWritten
       }

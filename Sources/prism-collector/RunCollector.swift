@@ -58,7 +58,7 @@ func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> 
 private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {
   let own = [
     "query": QueryCommand.options, "record": RecordCommand.options, "command": CommandCommand.options,
-    "crash": CrashCommand.options, "notice": CrashCommand.options,
+    "crash": CrashCommand.options, "notice": CrashCommand.options, "device": DeviceCommands.options,
     "migrate": [ArgumentOption("--from", "STATE", "a state folder, or postgresql://…")],
   ]
   let options = Flags.options + (words.first.flatMap { own[$0] } ?? [])

@@ -110,8 +110,13 @@ extension Session {
     }
     let declared = try declared(try question.table(), namespace)
     guard declared.isWritable || [.get, .list, .watch].contains(verb) else {
-      let why = declared.name.isBuiltIn ? "holds the server's commands" : "has direction down"
-      throw Refusal(.readOnly, "the table \(declared.name) \(why): the server alone changes its records")
+      let why =
+        declared.name == .tags
+        ? "is written by `device.tags` of prismd.yaml alone"
+        : declared.name == .command
+          ? "holds the server's commands: the server alone changes its records"
+          : "has direction down: the server alone changes its records"
+      throw Refusal(.readOnly, "the table \(declared.name) \(why)")
     }
     return try question.request(namespace.name, declared)
   }

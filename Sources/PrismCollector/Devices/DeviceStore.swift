@@ -1,5 +1,6 @@
 import PrismBase
 import PrismPacket
+import PrismProtocol
 import PrismSQLite
 
 /// Remembers enrolled and revoked devices, and enrollment tokens. A write is at rest when its call returns. Collectors and
@@ -11,7 +12,7 @@ package actor DeviceStore {
     case devicesMax = "devices_max"
     case devices
     case expireTime = "expire_time"
-    case device
+    case device, tags
   }
 
   fileprivate enum Column: String, SQLiteColumn {
@@ -38,7 +39,10 @@ package actor DeviceStore {
     try session.write {
       try $0.insert(
         TokenColumn.self, into: "tokens",
-        [token.hash, token.keyID, token.devicesMax, token.devices, token.expireTime, token.device])
+        [
+          token.hash, token.keyID, token.devicesMax, token.devices, token.expireTime, token.device,
+          token.tags?.fields.text,
+        ])
     }
   }
 
@@ -155,7 +159,8 @@ extension EnrollmentToken {
   fileprivate init(_ row: SQLRow<DeviceStore.TokenColumn>) {
     self.init(
       hash: row.text(.hash), keyID: row.text(.keyID), devicesMax: row.int(.devicesMax),
-      expireTime: row.int64(.expireTime), device: row.string(.device))
+      expireTime: row.int64(.expireTime), device: row.string(.device),
+      tags: row.string(.tags).flatMap { DeviceTags(try? JSONValue(parsing: Array($0.utf8))) })
     devices = row.int(.devices)
   }
 }

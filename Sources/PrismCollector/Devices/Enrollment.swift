@@ -28,10 +28,11 @@ struct Enrollment {
         403, "a key goes over https only; where a balancer in front ends TLS, set enroll.allowPlain")
     }
     let asked = try EnrollmentRequest(request.body, bytesMax: Self.requestBytesMax, infoBytesMax: Self.infoBytesMax)
-    let decision = try await decision(asked, request)
+    let (decision, tags) = try await decision(asked, request)
     switch decision {
     case .refuse(let reason): throw reason.refusal
     case .enroll(let keyID, let generation), .answerAgain(let keyID, let generation):
+      if let tags { try await write(tags, of: asked.deviceID) }
       let isAgain = if case .answerAgain = decision { true } else { false }
       log.info(
         "a device was enrolled", ["device": asked.deviceID, "key": keyID, "again": isAgain ? "yes" : "no"])
@@ -41,7 +42,7 @@ struct Enrollment {
 
   private func decision(
     _ asked: EnrollmentRequest, _ request: HTTPRequest
-  ) async throws(CollectorRefusal) -> EnrollmentDecision {
+  ) async throws(CollectorRefusal) -> (EnrollmentDecision, DeviceTags?) {
     let given = request.header("authorization") ?? ""
     guard given.hasPrefix("Bearer "), given.utf8.count <= 256 else {
       throw CollectorRefusal(401, code: .token, "Authorization: Bearer and an enrollment token are needed")
@@ -50,13 +51,26 @@ struct Enrollment {
     var asked = asked
     do throws(StoreFailure) {
       // A request without a token causes no work of the packets' store.
-      guard try await devices.tokens().contains(where: { $0.hash == hash }) else { return .refuse(.unknownToken) }
+      guard let token = try await devices.tokens().first(where: { $0.hash == hash }) else {
+        return (.refuse(.unknownToken), nil)
+      }
       asked.hasSent = try await packets.hasPackets(of: asked.deviceID)
-      return try await devices.enroll(asked, tokenHash: hash, now: time.unixMilliseconds)
-    } catch {
-      log.fault("collector.enroll", "devices can't be enrolled", ["cause": error.description])
-      throw CollectorRefusal(503, "the collector can't store the device now", retryAfterSeconds: 5)
+      return (try await devices.enroll(asked, tokenHash: hash, now: time.unixMilliseconds), token.tags)
+    } catch { throw fault(error) }
+  }
+
+  /// A device that gets no answer asks once more, and its tags are written then.
+  private func write(_ tags: DeviceTags, of device: String) async throws(CollectorRefusal) {
+    let change = RecordChange(id: DeviceTags.Source.enrollment.id, action: .put(tags.fields))
+    let place = RecordPlace(namespace: .prism, table: .tags, device: device)
+    do throws(RecordFailure) { _ = try await packets.recordStore?.change([change], of: place, if: .always) } catch {
+      throw fault(error)
     }
+  }
+
+  private func fault(_ error: any Error) -> CollectorRefusal {
+    log.fault("collector.enroll", "devices can't be enrolled", ["cause": "\(error)"])
+    return CollectorRefusal(503, "the collector can't store the device now", retryAfterSeconds: 5)
   }
 
   private func keyAnswer(

@@ -18,20 +18,26 @@ package struct EnrollmentToken: Sendable, Equatable {
   package let expireTime: Int64
   /// The only device that it is for; nil: any that sent nothing yet.
   package let device: String?
+  /// The devices that it enrolls get these tags; nil: it changes no tags.
+  package let tags: DeviceTags?
 
-  init(hash: String, keyID: String, devicesMax: Int, expireTime: Int64, device: String? = nil) {
+  init(
+    hash: String, keyID: String, devicesMax: Int, expireTime: Int64, device: String? = nil, tags: DeviceTags? = nil
+  ) {
     (name, self.hash, self.keyID) = (String(hash.prefix(8)), hash, keyID)
     (self.devicesMax, self.expireTime, self.device) = (devicesMax, expireTime, device)
+    self.tags = tags
   }
 
   /// A new token.
   /// - Returns: the text that devices give, which is not kept.
   package static func new(
-    keyID: String, devicesMax: Int, expireTime: Int64, device: String? = nil
+    keyID: String, devicesMax: Int, expireTime: Int64, device: String? = nil, tags: DeviceTags? = nil
   ) -> (text: String, token: EnrollmentToken) {
     let text = Hex.random(byteCount: 24)
     let token = EnrollmentToken(
-      hash: hash(of: text), keyID: keyID, devicesMax: devicesMax, expireTime: expireTime, device: device)
+      hash: hash(of: text), keyID: keyID, devicesMax: devicesMax, expireTime: expireTime, device: device,
+      tags: tags)
     return (text, token)
   }
 
@@ -43,6 +49,6 @@ package struct EnrollmentToken: Sendable, Equatable {
       [
         .init("token", .string(name)), .init("keyId", .string(keyID)), .init("devices", .int(devices)),
         .init("devicesMax", .int(devicesMax)), .init("expireTime", .int(Int(expireTime))),
-      ] + (device.map { [.init("deviceId", .string($0))] } ?? []))
+      ] + (device.map { [.init("deviceId", .string($0))] } ?? []) + (tags.map { [.init("tags", $0.fields)] } ?? []))
   }
 }

@@ -3,48 +3,54 @@ import PrismSQLite
 /// The tables of `FleetDatabase`, in the words of either database.
 enum FleetSchema {
   /// Of `fleet.db`. PostgreSQL's tables have the version of the whole schema there.
-  private static let version = 3
-
+  private static var version: Int { firstVersion + steps.count }
   /// The one of the first published version.
   private static let firstVersion = 2
 
   /// In the order in which they are made, and carried to another store.
-  static let tables =
-    [
-      SQLTable(
-        "tokens",
-        ["hash text!", "key_id text!", "devices_max bigint!", "devices bigint!", "expire_time bigint!", "device text"],
-        key: "hash"),
-      SQLTable(
-        "devices",
-        [
-          "device text!", "key_id text", "enrolled_time bigint", "token text", "info text", "revoked_time bigint",
-          "public_key text", "generation bigint!",
-        ], key: "device"),
-      SQLTable(
-        "dictionaries", ["namespace text!", "id bigint!", "made_time bigint!", "content bytes!"], key: "namespace, id"),
-      SQLTable(
-        "crash_states",
-        [
-          "fingerprint text!", "state text!", "who text!", "changed_time bigint!", "report bigint!", "build text",
-          "facts text!", "regressed_time bigint",
-        ], key: "fingerprint"),
-      SQLTable("ended_sessions", ["nonce text!", "expires bigint!"], key: "nonce"),
-      SQLTable("remote_facts", ["name text!", "value bigint!"], key: "name"),
-      SQLTable(
-        "remote_entries", ["namespace text!", "entry text!", "is_removed bigint!", "update_time bigint!"],
-        key: "namespace"),
-      SQLTable("rollouts", ["id bigint!", "entries text!"], key: "id"),
-      SQLTable(
-        "rollout_events",
-        ["time bigint!", "rollout bigint!", "state text!", "percent bigint!", "groups text!", "who text!"], key: "time"),
-      SQLTable(
-        "configured_devices",
-        [
-          "device text!", "asked_time bigint!", "update_time bigint", "version bigint", "last_applied bigint",
-          "last_failed text", "reason text", "given_time bigint", "is_proven bigint!",
-        ], key: "device"),
-    ] + noticeTables
+  static let tables: [SQLTable] = [
+    SQLTable(
+      "tokens",
+      [
+        "hash text!", "key_id text!", "devices_max bigint!", "devices bigint!", "expire_time bigint!", "device text",
+        "tags text",
+      ], key: "hash"),
+    SQLTable(
+      "devices",
+      [
+        "device text!", "key_id text", "enrolled_time bigint", "token text", "info text", "revoked_time bigint",
+        "public_key text", "generation bigint!",
+      ], key: "device"),
+    SQLTable(
+      "dictionaries", ["namespace text!", "id bigint!", "made_time bigint!", "content bytes!"], key: "namespace, id"),
+    SQLTable(
+      "crash_states",
+      [
+        "fingerprint text!", "state text!", "who text!", "changed_time bigint!", "report bigint!", "build text",
+        "facts text!", "regressed_time bigint",
+      ], key: "fingerprint"),
+    SQLTable("ended_sessions", ["nonce text!", "expires bigint!"], key: "nonce"),
+    SQLTable("remote_facts", ["name text!", "value bigint!"], key: "name"),
+    SQLTable(
+      "remote_entries", ["namespace text!", "entry text!", "is_removed bigint!", "update_time bigint!"],
+      key: "namespace"),
+    SQLTable("rollouts", ["id bigint!", "entries text!"], key: "id"),
+    SQLTable(
+      "rollout_events",
+      ["time bigint!", "rollout bigint!", "state text!", "percent bigint!", "groups text!", "who text!"], key: "time"),
+    SQLTable(
+      "configured_devices",
+      [
+        "device text!", "asked_time bigint!", "update_time bigint", "version bigint", "last_applied bigint",
+        "last_failed text", "reason text", "given_time bigint", "is_proven bigint!",
+      ], key: "device"),
+    deviceFacts,
+  ] + noticeTables
+
+  private static let deviceFacts = SQLTable(
+    "device_facts",
+    ["device text!", "namespace text!", "app text!", "version text!", "crash_time bigint", "noted_time bigint!"],
+    key: "device, namespace")
 
   private static let noticeTables = [
     SQLTable(
@@ -54,6 +60,11 @@ enum FleetSchema {
         "due_time bigint!", "result text",
       ], key: "id"),
     SQLTable("notice_marks", ["name text!", "value bigint!"], key: "name"),
+  ]
+
+  /// Steps from the first version on, each to the version behind it.
+  private static let steps: [(tables: [SQLTable], sql: String)] = [
+    ([deviceFacts], "ALTER TABLE tokens ADD COLUMN tags text;\n"), (noticeTables, noticeIndexes),
   ]
 
   /// The devices that every collector asks for each 2 s: few of a fleet.
@@ -73,16 +84,16 @@ enum FleetSchema {
 
     """
 
+  /// The same steps of the whole schema there.
+  static let migrations = steps.map { $0.tables.map(\.postgreSQL).joined() + $0.sql }
   static let postgreSQL = tables.map(\.postgreSQL).joined() + indexes
-  /// The step of the schema that made the tables of notices.
-  static let postgreSQLNotices = noticeTables.map(\.postgreSQL).joined() + noticeIndexes
 
   // MARK: SQLite
 
-  /// Makes the tables of a new file. - Throws: it is of a newer version.
+  /// Makes the tables of a new file, or brings those of an earlier version to this one. - Throws: it is of a newer version.
   static func prepare(_ connection: SQLiteConnection) throws(SQLiteError) {
     let found = try connection.version()
-    guard found == 0 || firstVersion...version ~= found else {
+    guard found == 0 || (firstVersion...version).contains(found) else {
       let advice = found > version ? "install the newer one" : "move it away: no published version wrote it"
       throw SQLiteError(
         code: -1, message: "it is of version \(found), this prism-collector reads version \(version); \(advice)")
@@ -92,9 +103,10 @@ enum FleetSchema {
       // Another process may have been first.
       let found = try connection.version()
       if found == version { return }
-      try connection.execute(
-        found == 0
-          ? tables.map(\.sqlite).joined() + indexes : noticeTables.map(\.sqlite).joined() + noticeIndexes)
+      if found == 0 { try connection.execute(tables.map(\.sqlite).joined() + indexes) }
+      for step in steps.dropFirst(found == 0 ? steps.count : found - firstVersion) {
+        try connection.execute(step.tables.map(\.sqlite).joined() + step.sql)
+      }
       try connection.execute("PRAGMA user_version = \(version)")
     }
   }

@@ -1,7 +1,7 @@
 import PrismProtocol
 
-/// The rule for changes of the table of commands (docs/records.md, "Sending commands"): the server makes commands as devices
-/// read them, and takes them back, and never changes one.
+/// The rules for changes of the built-in tables. The server makes commands as devices read them, and takes them back, and never
+/// changes one (docs/records.md, "Sending commands"). It leaves the tags of a device's own file alone (docs/fleet.md, "Tags").
 struct CommandRule {
   private let place: RecordPlace
   /// Milliseconds since 1970.
@@ -13,6 +13,7 @@ struct CommandRule {
   func check(
     _ changes: [RecordChange], _ condition: ChangeCondition
   ) throws(CollectorRefusal) -> ChangeCondition {
+    if place.table == .tags { try checkTags(changes) }
     guard place.table == .command else { return condition }
     guard let device = place.device else {
       throw CollectorRefusal(422, "a command is for one device; name it in `device`")
@@ -24,6 +25,16 @@ struct CommandRule {
       throw CollectorRefusal(422, "send new commands and deletions in requests of their own")
     }
     return .isNew
+  }
+
+  private func checkTags(_ changes: [RecordChange]) throws(CollectorRefusal) {
+    guard place.device != nil else { throw CollectorRefusal(422, "tags are of one device; name it in `device`") }
+    let sources = DeviceTags.Source.allCases.filter { $0 != .device }.map(\.rawValue)
+    if let other = changes.first(where: { !sources.contains($0.id.text) }) {
+      throw CollectorRefusal(
+        422,
+        "\(other.id.text): an operator writes the record `operator` of \(place.table); `device` is the device's own")
+    }
   }
 
   private func check(_ change: RecordChange, of device: String) throws(CollectorRefusal) {

@@ -11,8 +11,8 @@ enum PageRoutes {
       try await api.signOut(request)
     },
     PageRoute(.get, "/fleet") { api, request throws(CollectorRefusal) in try await api.fleet(request) },
-    PageRoute(.get, "/devices", .viewer, ["search", "sort", "after", "limit"]) {
-      api, request throws(CollectorRefusal) in try await api.devices(request)
+    PageRoute(.get, "/devices", .viewer, ["search", "where", "sort", "after", "limit"]) {
+      api, request throws(CollectorRefusal) in try await DeviceAPI(api: api).devices(request)
     },
     PageRoute(.get, "/device", .viewer, ["id"]) { api, request throws(CollectorRefusal) in
       try await api.device(request)
@@ -73,10 +73,11 @@ enum PageRoutes {
     PageRoute(.post, "/notices/{id}", .operator) { api, request throws(CollectorRefusal) in
       try await NoticeAPI(api: api).change(request)
     },
-    PageRoute(.get, "/records", .viewer, ["namespace", "table", "device", "id", "after", "limit"]) {
-      api, request throws(CollectorRefusal) in try await api.records(request)
+    PageRoute(.get, "/records", .viewer, ["namespace", "table", "device", "id", "field", "after", "limit"]) {
+      api, request throws(CollectorRefusal) in try await RecordAPI(api: api).find(request)
     },
-    PageRoute(.get, RecordAPI.prefix, .viewer, ["device", "after", "limit"]) { api, request throws(CollectorRefusal) in
+    PageRoute(.get, RecordAPI.prefix, .viewer, ["device", "field", "after", "limit"]) {
+      api, request throws(CollectorRefusal) in
       try await RecordAPI(api: api).list(request)
     },
     PageRoute(.post, RecordAPI.prefix, .operator, ["device", "firstLine"]) { api, request throws(CollectorRefusal) in

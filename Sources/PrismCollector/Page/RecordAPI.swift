@@ -14,16 +14,14 @@ struct RecordAPI {
 
   // MARK: Reading
 
-  /// `GET /records/{namespace}/{table}`: a page, of the fleet's records unless a device is named.
+  /// `GET /records/{namespace}/{table}`: a page of all records of the table, or of those of one device.
   func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let place = try Self.place(request)
     var filter = RecordFilter(namespace: place.namespace, table: place.table)
-    filter.device = place.owner
+    filter.device = place.device
     if let after = try request.number("after", in: 0...Int64.max) { filter.after = after }
     if let limit = try request.number("limit", in: 1...RecordFilter.limitMax) { filter.limit = limit }
-    let (store, wanted) = (api.collector.store, filter)
-    let page = try await api.ask { () throws(StoreFailure) in try await store.records(wanted) }
-    return Collector.response(page)
+    return try await find(filter, where: try MetaCondition.all("field", request.http))
   }
 
   /// `GET /records/{namespace}/{table}/{record}`.
@@ -204,6 +202,7 @@ extension CollectorRefusal {
           404, "\(id): ids of digits are the collector's, for records of devices, and no record here has this one")
       case .tooLarge(let bytes):
         self.init(413, "\(id): has \(bytes) bytes of fields, must have at most \(RecordRequest.fieldsBytesMax)")
+      case .tags: self.init(422, "\(id): tags must be \(DeviceTags.rule)")
       case .isOfFleet: self.init(409, "the table has records of the fleet; leave out the device")
       case .isOfDevices: self.init(409, "devices have records of their own in this table; name the device")
       }

@@ -58,7 +58,7 @@ extension ReportFilter {
       guard let known = Axis(rawValue: name) else { throw CollectorRefusal(400, "time: must be created or received") }
       axis = known
     }
-    metas = try Self.metas(request.query.filter { $0.name == "meta" }.map(\.value))
+    metas = try MetaCondition.all("meta", request)
     after = try Self.number("after", request) ?? 0
     before = try Self.number("before", request)
     switch request.parameter("order") {
@@ -73,24 +73,28 @@ extension ReportFilter {
     }
   }
 
-  private static func metas(_ texts: [String]) throws(CollectorRefusal) -> [MetaCondition] {
-    guard texts.count <= MetaCondition.countMax else {
-      throw CollectorRefusal(400, "meta: \(texts.count) conditions, at most \(MetaCondition.countMax) are taken")
-    }
-    var conditions: [MetaCondition] = []
-    for text in texts {
-      do throws(MetaCondition.Fault) { conditions.append(try MetaCondition(text)) } catch {
-        throw CollectorRefusal(400, "meta: a condition \(error.reason); write it as KEY.KEY >= VALUE")
-      }
-    }
-    return conditions
-  }
-
   private static func number(_ name: String, _ request: HTTPRequest) throws(CollectorRefusal) -> Int64? {
     guard let text = request.parameter(name) else { return nil }
     guard let value = Int64(text), value >= 0 else {
       throw CollectorRefusal(400, "\(name): must be a whole number, 0 or more")
     }
     return value
+  }
+}
+
+extension MetaCondition {
+  /// The conditions of a parameter, which may come several times. - Throws: 400 naming it.
+  static func all(_ name: String, _ request: HTTPRequest) throws(CollectorRefusal) -> [MetaCondition] {
+    let texts = request.query.filter { $0.name == name && !$0.value.isEmpty }.map(\.value)
+    guard texts.count <= countMax else {
+      throw CollectorRefusal(400, "\(name): \(texts.count) conditions, at most \(countMax) are taken")
+    }
+    var conditions: [MetaCondition] = []
+    for text in texts {
+      do throws(Fault) { conditions.append(try MetaCondition(text)) } catch {
+        throw CollectorRefusal(400, "\(name): a condition \(error.reason); write it as KEY.KEY >= VALUE")
+      }
+    }
+    return conditions
   }
 }

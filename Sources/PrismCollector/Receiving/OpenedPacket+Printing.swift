@@ -1,6 +1,14 @@
 import PrismProtocol
 
 extension OpenedPacket {
+  /// Counts, notes and prints what was stored.
+  func note(in collector: Collector) {
+    if delivery.context.kind == .meta { collector.counts.countCrashes(crashes) }
+    if records == nil { collector.devices.facts.note(self) }
+    guard let print = collector.options.print else { return }
+    for index in rows.indices { print(printedLine(index)) }
+  }
+
   /// A report as `--print` writes it.
   func printedLine(_ index: Int) -> String {
     let context = delivery.context

@@ -7,13 +7,13 @@ extension Collector {
     let filter = try RecordFilter(request)
     let page: [CollectedRecord]
     do throws(StoreFailure) { page = try await store.records(filter) } catch { throw CollectorRefusal.unreadable }
-    return Self.response(page)
+    return Self.response(page, next: page.last?.number)
   }
 
-  /// A page as JSON; `next` is the `after` of the following one.
-  static func response(_ page: [CollectedRecord]) -> HTTPResponse {
+  /// A page as JSON. - Parameter next: the `after` of the following one; nil: there is no further one.
+  static func response(_ page: [CollectedRecord], next: Int64?) -> HTTPResponse {
     var body = Array(#"{"records":["#.utf8) + page.map(\.jsonText).joined(separator: [UInt8(ascii: ",")])
-    body += Array("],\"next\":\(page.last.map { String($0.number) } ?? "null")}\n".utf8)
+    body += Array("],\"next\":\(next.map { String($0) } ?? "null")}\n".utf8)
     return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body)
   }
 }

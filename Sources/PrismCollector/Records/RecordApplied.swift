@@ -33,6 +33,15 @@ extension RecordOperation {
     guard let serverID, !serverID.isNumber else { return id.text }
     return serverID.text
   }
+
+  /// Why a device may not make this change of tags; nil: it may. It writes those of its own file only.
+  var tagFault: String? {
+    guard table == .tags else { return nil }
+    guard key == DeviceTags.Source.device.rawValue else {
+      return "a device writes the record `\(DeviceTags.Source.device)` of \(table) only"
+    }
+    return kind == .delete || DeviceTags(fields) != nil ? nil : "tags must be \(DeviceTags.rule)"
+  }
 }
 
 extension RecordID {

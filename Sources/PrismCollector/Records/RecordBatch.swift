@@ -122,6 +122,10 @@ struct RecordBatch {
     var applied = RecordApplied()
     var made: [(operation: RecordOperation, serverID: String?)] = []
     for operation in operations {
+      if let message = operation.tagFault {
+        applied.receipt.refused.append(.init(op: operation.op, message: message))
+        continue
+      }
       // A number that was never given says nothing.
       let known = operation.after.flatMap { 0...(newest ?? 0) ~= $0 ? $0 : nil } ?? 0
       let given = try carryOut(operation, known: known, &applied)
@@ -207,6 +211,9 @@ struct RecordBatch {
       let fields = change.fields(of: known)
       if let fields, fields.count > RecordRequest.fieldsBytesMax {
         return .failure(.refused(.tooLarge(bytes: fields.count), index: index))
+      }
+      if table == .tags, let fields, DeviceTags(try? JSONValue(parsing: fields)) == nil {
+        return .failure(.refused(.tags, index: index))
       }
       if fields != nil, known == nil, change.id.isNumber { return .failure(.refused(.unknownNumber, index: index)) }
       keys.append(key)

@@ -58,6 +58,8 @@ enum RecordRefusal: Error, Equatable {
   case unknownNumber
   /// - Parameter bytes: the size of the fields after a patch.
   case tooLarge(bytes: Int)
+  /// The record would be no tags.
+  case tags
   /// The table has records of the fleet, and the change is for a device.
   case isOfFleet
   /// Devices have records of their own in the table, and the change is for the fleet.

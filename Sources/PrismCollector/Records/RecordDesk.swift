@@ -1,26 +1,28 @@
 import PrismHTTP
-import PrismProtocol
+package import PrismProtocol
 
-/// Reads and changes records for the command line: through the collector that runs, or in its store.
+/// Reads and changes records for the command line.
 package final class RecordDesk {
-  /// As its desk's.
-  package typealias Fault = ReaderDesk.Fault
+  package typealias Fault = CollectorDesk.Fault
 
-  private let desk: ReaderDesk
+  private let desk: CollectorDesk
   private let table: String
   private let query: String
 
   /// - Throws: 64 for wrong names, 69 if the store can't be opened.
-  package init(
+  package convenience init(
     _ options: CollectorOptions, namespace: String, table: String, device: String?
   ) throws(Fault) {
     guard let namespace = NamespaceName(namespace), let table = RecordTableName(table) else {
       throw Fault(
         message: "--namespace and --table must be names of a namespace and of a table of records", exitCode: 64)
     }
-    self.table = "/records/\(namespace)/\(table)"
+    self.init(try CollectorDesk(options), namespace: namespace, table: table, device: device)
+  }
+
+  package init(_ desk: CollectorDesk, namespace: NamespaceName, table: RecordTableName, device: String?) {
+    (self.desk, self.table) = (desk, "/records/\(namespace)/\(table)")
     query = device.map { "device=\(PercentEncoding.text($0))" } ?? ""
-    desk = try ReaderDesk(options)
   }
 
   /// Closes the store, if it was opened for this.
@@ -60,11 +62,14 @@ package final class RecordDesk {
     return (answer?["stored"]?.int ?? 0, answer?["deleted"]?.int ?? 0)
   }
 
-  /// Reads page after page. - Parameter write: takes a record as JSON; false ends the reading.
-  package func list(_ write: (String) -> Bool) async throws(Fault) {
+  /// Reads page after page. - Parameters:
+  ///   - conditions: of the fields, as `KEY.KEY >= VALUE`.
+  ///   - write: takes a record as JSON; false ends the reading.
+  package func list(where conditions: [String] = [], _ write: (String) -> Bool) async throws(Fault) {
     var after = 0
+    let fields = conditions.map { "&field=\(PercentEncoding.text($0))" }.joined()
     while true {
-      let text = try await ask(.get, "", type: nil, query: "limit=1000&after=\(after)")
+      let text = try await ask(.get, "", type: nil, query: "limit=1000&after=\(after)\(fields)")
       let page = try? JSONValue(parsing: Array(text.utf8))
       for record in page?["records"]?.array ?? [] { guard write(record.text) else { return } }
       guard let next = page?["next"]?.int else { return }
@@ -72,14 +77,11 @@ package final class RecordDesk {
     }
   }
 
-  // MARK: Asking
-
   private func ask(
     _ method: HTTPRequest.Method, _ path: String, type: String?, _ body: [UInt8] = [], query more: String = "",
     headers: [(name: String, value: String)] = []
   ) async throws(Fault) -> String {
-    try await desk.ask(
-      method, table + path, type: type, body, query: [query, more].filter { !$0.isEmpty }.joined(separator: "&"),
-      headers: headers)
+    let query = [self.query, more].filter { !$0.isEmpty }.joined(separator: "&")
+    return try await desk.ask(method, table + path, query: query, type: type, body, headers: headers)
   }
 }

@@ -19,6 +19,9 @@ protocol RecordStore: Sendable {
   /// Commands that did not change since, by namespace. - Parameter time: milliseconds since 1970.
   func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace]
 
+  /// The tags of all devices that these namespaces have, in no particular order.
+  func tags(of namespaces: [String]) async throws(StoreFailure) -> [CollectedTags]
+
   /// The answer to a device.
   func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply
 

@@ -106,6 +106,17 @@ struct RecordTables {
     return records
   }
 
+  private enum TagColumn: String, SQLiteColumn { case namespace, device, id, fields }
+
+  /// The tags of all devices that these namespaces have, at most `limit` records of each.
+  func tags(of namespaces: [String], limit: Int) throws -> [CollectedTags] {
+    try namespaces.flatMap { namespace in
+      try statements.rows(
+        of: TagColumn.self, "FROM records WHERE namespace = $1 AND tab = $2 ORDER BY device, id LIMIT \(limit)",
+        [namespace, RecordTableName.tags.text])
+    }.compactMap { CollectedTags(namespace: $0.text(.namespace), $0.text(.device), $0.text(.id), $0.text(.fields)) }
+  }
+
   private enum CommandColumn: String, SQLiteColumn { case namespace, device, id }
 
   /// Commands that did not change since. - Parameter time: milliseconds since 1970.

@@ -74,6 +74,8 @@ struct Permissions: Sendable {
   var plain = false
   /// `commands.allow` names a command.
   var commands = false
+  /// There is `device.tags`.
+  var tags = false
 }
 
 /// The keys that a namespace may choose from.

@@ -127,6 +127,9 @@ package enum DaemonKeys {
     Key(
       "device.id", .visibleASCII, at: \.deviceText,
       "`auto` (derived from the machine id, which itself is never sent) or a string"),
+    Key(
+      "device.tags", .tags, optional: \.deviceTags,
+      "tags by which operators find and choose this device; `{}` takes those back that it had"),
     Key("common", .common, at: \.commonEntries, "fixed common information, key to string"),
     Key("keys", .keyFiles, at: \.keys, "the packets' keys: a list of `id` and `file`, `prismctl keys new` makes one"),
   ]
@@ -215,6 +218,23 @@ extension ValueForm where Value == [MapEntry<String>] {
 
   /// A row's own, in every case (docs/ingest-protocol.md, "Questions").
   private static var rowKeys: [String] { ["MONITOR_TYPE", "REPORT_ID", "IS_BIZ", "CREATE_TIME"] }
+}
+
+extension ValueForm where Value == DeviceTags {
+  static var tags: Self {
+    let allowed = "a map like {region: eu}; \(DeviceTags.rule)"
+    let map = ValueForm<[MapEntry<String>]>.map(
+      to: .text(bytesMax: DeviceTags.valueBytesMax), allowed, names: "1 to 64 of A-Z a-z 0-9 _ -",
+      isName: DeviceTags.isName)
+    return ValueForm(allowed: allowed, schema: map.schema) { node, key, checker in
+      guard let entries = map.read(node, key, &checker) else { return nil }
+      let tags = DeviceTags(Dictionary(entries.map { ($0.name, $0.value) }) { $1 })
+      if tags == nil { checker.refuse(node, key, mustBe: allowed) }
+      return tags
+    } show: {
+      $0.fields
+    }
+  }
 }
 
 extension ValueForm where Value == [DaemonConfiguration.InterfaceRule] {

@@ -176,6 +176,7 @@ struct SharedChecks {
     let isUnreadable = checker.faults.contains { $0.key == "file" || $0.key == "YAML" }
     permissions.plain = daemon.allowPlain || checker.hasFault(at: "allowPlain") || isUnreadable
     permissions.commands = !daemon.commands.allow.isEmpty
+    permissions.tags = daemon.deviceTags != nil
     let hasUnreadableLimit = checker.faults.contains { $0.key.hasPrefix("limits.") }
     ceilings = hasUnreadableLimit ? .furthest : daemon.limits
   }

@@ -77,6 +77,7 @@ extension NamespaceDraft {
     var result = value
     result.monitorList = types.compactMap { $0.settled(onlyWifi: value.onlyWifi) }
     result.hasCommands = checker.permissions.commands
+    result.hasTags = checker.permissions.tags && value.url != nil
     let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }
     checkTypes(lines: lines, line: faultLine([]), &checker)
     checkEnrichments(line: faultLine(["enrich", "records"]), &checker)

@@ -30,6 +30,7 @@ extension LoadedConfiguration {
     checker.place = "\(name)."
     checker.permissions.plain = snapshot.daemon.allowPlain
     checker.permissions.commands = !snapshot.daemon.commands.allow.isEmpty
+    checker.permissions.tags = snapshot.daemon.deviceTags != nil
     return checker
   }
 

@@ -23,6 +23,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
   public var limits = Ceilings()
   /// nil: `auto`, derived from the machine id.
   public var deviceId: String?
+  /// `device.tags`; nil: the device says nothing of its tags.
+  public var deviceTags: DeviceTags?
   /// Fixed common information.
   public var common: [String: String] = [:]
   /// In the order of the file; the first is the default of `keyId`.

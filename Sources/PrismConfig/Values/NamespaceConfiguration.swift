@@ -73,6 +73,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var records: [RecordTable] = []
   /// A server may send commands: there is the table `prism.command`. Follows `commands.allow` of the daemon's file.
   public var hasCommands = false
+  /// The device tells its tags: there is the table `prism.tags`. Follows `device.tags` of the daemon's file and `url`.
+  public var hasTags = false
   /// Its file is gone without a word: what it said last stays in force.
   public var isFileGone = false
   /// The fields of records that are added to reports. Their tables are of `records`, with direction `down`.
@@ -116,8 +118,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   /// `appVersion` if it is one; nil if each app says its own.
   public var configuredAppVersion: String? { followsAppVersions ? nil : appVersion }
 
-  /// All tables of records: those of `records`, and that of commands.
-  public var tables: [RecordTable] { hasCommands ? records + [.commands] : records }
+  /// All tables of records: those of `records`, and the built-in ones.
+  public var tables: [RecordTable] { records + (hasCommands ? [.commands] : []) + (hasTags ? [.tags] : []) }
 
   /// True if packets leave this machine over plain http.
   public var isPlain: Bool {

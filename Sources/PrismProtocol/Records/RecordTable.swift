@@ -28,6 +28,9 @@ public struct RecordTable: Equatable, Sendable {
   /// The built-in table of commands. Its size bounds what a device keeps of a server's commands.
   public static let commands = RecordTable(.command, direction: .both, maxRecord: 1000)
 
+  /// The built-in table of tags: the record of the device's own file.
+  public static let tags = RecordTable(.tags, maxRecord: 4)
+
   /// Programs may change its records.
   public var isWritable: Bool { direction.isWritable && !name.isBuiltIn }
 

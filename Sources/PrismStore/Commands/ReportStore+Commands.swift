@@ -25,6 +25,15 @@ extension ReportStore {
     try write { (transaction) throws(SQLiteError) in try CommandBook(transaction).write(step) }
   }
 
+  /// Writes the device's own tags into its record. The same tags cost no write. - Returns: whether they wait for the server now.
+  public func write(_ tags: DeviceTags, of namespace: NamespaceName) throws(StoreError) -> Bool {
+    let request = RecordRequest(
+      namespace: namespace, table: .tags, action: .put(DeviceTags.Source.device.id, tags.fields), bytes: 0)
+    return try write { (transaction) throws(SQLiteError) in
+      try RecordChanges(transaction).carryOut(request).hasChanged
+    }
+  }
+
   /// Forgets commands that are expired.
   public func forget(_ commands: [RecordID], of namespace: NamespaceName) throws(StoreError) {
     try write { (transaction) throws(SQLiteError) in try CommandBook(transaction).forget(commands, of: namespace) }

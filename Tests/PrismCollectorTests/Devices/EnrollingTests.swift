@@ -77,6 +77,22 @@ struct EnrollingTests {
     await collector.close()
   }
 
+  @Test("a token gives its tags to the devices that it enrolls, also where the first answer was lost")
+  func tags() async throws {
+    let collector = try collector()
+    let (text, token) = EnrollmentToken.new(
+      keyID: "main", devicesMax: 2, expireTime: rig.time.unixMilliseconds + 60_000, tags: DeviceTags(["region": "eu"]))
+    try await collector.devices.store.add(token)
+    let place = RecordPlace(namespace: .prism, table: .tags, device: "d1")
+    let records = try #require(collector.store.recordStore)
+    for _ in 0..<2 {
+      #expect(await enroll(collector, Self.body("d1"), token: text).status == 200)
+      let record = try await records.record(DeviceTags.Source.enrollment.id, of: place)
+      #expect(record?.fields == Array(#"{"region":"eu"}"#.utf8) && record?.version == 1)
+    }
+    await collector.close()
+  }
+
   @Test("an answer is given again to its key pair only, and opens for that pair and that device only")
   func bound() async throws {
     let collector = try collector()

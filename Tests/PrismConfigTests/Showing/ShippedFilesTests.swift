@@ -135,7 +135,7 @@ struct ShippedFilesTests {
       "metrics.listen": "127.0.0.1:9464", "otlp.listen": "127.0.0.1:4318", "otlp.namespace": "otel",
       "forward.socket": "/run/prism/forward.sock", "forward.listen": "127.0.0.1:24224", "forward.namespace": "logs",
       "forward.types": "{\"docker.*\": container, \"app?\": app}", "forward.sharedKeyFile": "forward.key",
-      "crashSpool.folder": "/var/spool/prism",
+      "crashSpool.folder": "/var/spool/prism", "device.tags": "{region: eu}",
       "host.intervalSecond": "60", "host.namespace": "host",
       "journal.match": "[{unit: nginx.service}, {priority: 0..3}]", "journal.namespace": "logs",
       "journal.folder": "/var/log/journal/remote",

@@ -1,9 +1,9 @@
 import PrismProtocol
 
-/// A device in the list of all: the sum of its streams.
+/// A device in the list of all: the sum of its streams, with what else is known of it.
 struct DeviceSummary: Sendable, Equatable {
   enum Order: String, Sendable, CaseIterable {
-    case seen, device, waiting, lost, packets
+    case seen, silent, device, waiting, lost, packets, crash
   }
 
   let device: String
@@ -13,6 +13,12 @@ struct DeviceSummary: Sendable, Equatable {
   private(set) var lost = 0
   private(set) var differences = 0
   private(set) var namespaces: Set<String> = []
+  /// The app that it reported last; empty: its reports say neither.
+  private(set) var app = "", version = ""
+  /// When its last crash came, milliseconds since 1970; nil: no crash is noted.
+  private(set) var crashTime: Int64?
+  private var appTime: Int64 = 0
+  var tags: [String: String] = [:]
 
   init(device: String) { self.device = device }
 
@@ -25,6 +31,15 @@ struct DeviceSummary: Sendable, Equatable {
     lost += ledger.lost
     differences += ledger.difference == nil ? 0 : 1
   }
+
+  mutating func add(_ facts: DeviceFacts.Facts) {
+    crashTime = [crashTime, facts.crashTime].compactMap(\.self).max()
+    guard facts.notedTime >= appTime, !facts.app.isEmpty || !facts.version.isEmpty else { return }
+    (app, version, appTime) = (facts.app, facts.version, facts.notedTime)
+  }
+
+  /// Not heard of in the last 24 hours.
+  func isSilent(now: Int64) -> Bool { seenTime <= now - 86_400_000 }
 
   /// One a device, in no order.
   static func all(of streams: [DeviceStream]) -> [DeviceSummary] {
@@ -41,6 +56,8 @@ struct DeviceSummary: Sendable, Equatable {
     switch order {
     case .device: return device < other.device
     case .seen: (own, others) = (Int(seenTime), Int(other.seenTime))
+    case .silent: (own, others) = (-Int(seenTime), -Int(other.seenTime))
+    case .crash: (own, others) = (Int(crashTime ?? 0), Int(other.crashTime ?? 0))
     case .waiting: (own, others) = (waiting, other.waiting)
     case .lost: (own, others) = (lost, other.lost)
     case .packets: (own, others) = (packets, other.packets)
@@ -52,7 +69,9 @@ struct DeviceSummary: Sendable, Equatable {
     [
       "device": .string(device), "seenTime": .int(seenTime), "packets": .int(packets), "waiting": .int(waiting),
       "lost": .int(lost), "differences": .int(differences),
-      "namespaces": .array(namespaces.sorted().map { .string($0) }),
+      "namespaces": .array(namespaces.sorted().map { .string($0) }), "app": .string(app), "version": .string(version),
+      "crashTime": crashTime.map { .int($0) } ?? .null,
+      "tags": .object(tags.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }),
     ]
   }
 }

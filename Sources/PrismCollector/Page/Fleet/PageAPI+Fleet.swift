@@ -7,7 +7,7 @@ extension PageAPI {
   /// Streams that one question reads, those heard of last.
   private static let streamsMax = 200_000
 
-  private func streams() async throws(CollectorRefusal) -> [DeviceStream] {
+  func streams() async throws(CollectorRefusal) -> [DeviceStream] {
     let queries = try scan.queries
     return try await ask { () throws(StoreFailure) in
       try await queries.streams(of: nil, limit: Self.streamsMax)
@@ -30,6 +30,7 @@ extension PageAPI {
       "now": .int(now), "startTime": .int(collector.access.page.startTime),
       "devices": [
         "total": .int(devices.count), "hour": seen(3_600_000), "day": seen(86_400_000), "week": seen(604_800_000),
+        "silent": .int(devices.count { $0.isSilent(now: now) }),
         "differences": .int(devices.count { $0.differences > 0 }),
         "isCut": .bool(streams.count == Self.streamsMax),
       ],
@@ -47,21 +48,5 @@ extension PageAPI {
       counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map {
         ["name": .string($0.key), "count": .int($0.value)]
       })
-  }
-
-  /// `GET /devices`
-  func devices(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let limit = try request.number("limit", in: 1...1000) ?? 100
-    let after = try request.number("after", in: 0...1_000_000) ?? 0
-    let order = try request.word("sort", DeviceSummary.Order.self) ?? .seen
-    let search = request.http.parameter("search")?.lowercased() ?? ""
-    let found = DeviceSummary.all(of: try await streams()).filter {
-      search.isEmpty || $0.device.lowercased().contains(search)
-    }.sorted { $0.isBefore($1, order) }
-    let page = found.dropFirst(after).prefix(limit)
-    return Self.json([
-      "devices": .array(page.map(\.json)), "total": .int(found.count),
-      "next": after + page.count < found.count ? .int(after + page.count) : .null,
-    ])
   }
 }

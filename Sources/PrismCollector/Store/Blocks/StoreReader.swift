@@ -197,6 +197,10 @@ extension ReadStore {
     try await readers.records.read { try $0.records.commands(changedBefore: time, limit: limit) }
   }
 
+  func tags(of namespaces: [String]) async throws(StoreFailure) -> [CollectedTags] {
+    try await readers.records.read { try $0.records.tags(of: namespaces, limit: CollectedTags.countMax) }
+  }
+
   func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply {
     try await readers.records.read { tables in
       RecordReply(

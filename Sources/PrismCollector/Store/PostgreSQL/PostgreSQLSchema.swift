@@ -6,7 +6,7 @@ import PrismProtocol
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 24
+  static let version = 25
   /// The one that made the tables. Databases of builds before the first published version are not read.
   static let firstVersion = 22
   static let blockBits: Int64 = 10
@@ -37,8 +37,7 @@ enum PostgreSQLSchema {
     DROP FUNCTION prism_id_start;
 
     """ + groups,
-    FleetSchema.postgreSQLNotices,
-  ]
+  ] + FleetSchema.migrations
 
   /// The row of `store_mark` says who this store is (`StoreMark`). `facts` are those of the database's service, as in the store
   /// on SQLite (`ServiceFacts`). `outputs` has the leader's row, and `output_dead` dead letters (`DeadLetters`).

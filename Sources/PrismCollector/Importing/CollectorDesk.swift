@@ -1,17 +1,15 @@
 import PrismBase
-import PrismHTTP
+package import PrismHTTP
 package import PrismProtocol
 
-/// Asks the collector's API for the command line: through the collector that runs, or in its store.
-package final class ReaderDesk {
+/// Asks the API for the command line: the collector that runs, or one that is opened on its store.
+package final class CollectorDesk {
   /// The reason why nothing was answered, and the exit code.
   package struct Fault: Error {
-    /// In words.
     package let message: String
     /// 1 for a refusal, 69 for the store.
     package let exitCode: Int32
 
-    /// A reason.
     package init(message: String, exitCode: Int32) { (self.message, self.exitCode) = (message, exitCode) }
   }
 
@@ -36,20 +34,12 @@ package final class ReaderDesk {
   /// Closes the store, if it was opened for this.
   package func end() async { if case .own(let collector) = way { await collector.close() } }
 
-  /// - Parameter path: below `/api/v1`, encoded; `query` too.
-  package func get(_ path: String, query: String = "") async throws(Fault) -> JSONValue {
-    let text = try await ask(.get, path, query: query)
-    return (try? JSONValue(parsing: Array(text.utf8))) ?? .null
-  }
-
-  /// - Parameter body: of a change. - Returns: the answer.
-  package func post(_ path: String, _ body: JSONValue) async throws(Fault) -> JSONValue {
-    let text = try await ask(.post, path, type: "application/json", body.bytes)
-    return (try? JSONValue(parsing: Array(text.utf8))) ?? .null
-  }
-
-  func ask(
-    _ method: HTTPRequest.Method, _ path: String, type: String? = nil, _ body: [UInt8] = [], query: String = "",
+  /// - Parameters:
+  ///   - path: below `/api/v1`, in percent-encoding, as `query` is.
+  ///   - type: of the body; nil: there is no body.
+  /// - Returns: the body of the answer, without a line feed at its end.
+  package func ask(
+    _ method: HTTPRequest.Method, _ path: String, query: String = "", type: String? = nil, _ body: [UInt8] = [],
     headers: [(name: String, value: String)] = []
   ) async throws(Fault) -> String {
     let headers = headers + (type.map { [(name: "Content-Type", value: $0)] } ?? [])
@@ -77,11 +67,41 @@ package final class ReaderDesk {
       decoding: answer.body.last == UInt8(ascii: "\n") ? answer.body.dropLast() : answer.body[...], as: UTF8.self)
   }
 
+  /// - Parameter path: below `/api/v1`, in percent-encoding, as `query` is.
+  package func get(_ path: String, query: String = "") async throws(Fault) -> JSONValue {
+    let text = try await ask(.get, path, query: query)
+    return (try? JSONValue(parsing: Array(text.utf8))) ?? .null
+  }
+
+  /// - Parameter body: of a change. - Returns: the answer.
+  package func post(_ path: String, _ body: JSONValue) async throws(Fault) -> JSONValue {
+    let text = try await ask(.post, path, type: "application/json", body.bytes)
+    return (try? JSONValue(parsing: Array(text.utf8))) ?? .null
+  }
+
   private static func fault(_ answer: CurlHandle.Answer) -> Fault {
     let detail = (try? JSONValue(parsing: answer.body))?["detail"]?.string
     return Fault(
       message: detail ?? "the collector answers \(answer.status); are both of one version of prism-collector?",
       exitCode: answer.status >= 500 ? 69 : 1)
+  }
+
+  // MARK: Devices
+
+  /// Reads page after page of the devices of an expression. - Parameter take: takes a device; false ends the reading.
+  package func devices(
+    where expression: String, sort: String, _ take: (JSONValue) -> Bool
+  ) async throws(Fault) {
+    var after = 0
+    while true {
+      let text = try await ask(
+        .get, "/devices",
+        query: "where=\(PercentEncoding.text(expression))&sort=\(PercentEncoding.text(sort))&limit=1000&after=\(after)")
+      let page = try? JSONValue(parsing: Array(text.utf8))
+      for device in page?["devices"]?.array ?? [] { guard take(device) else { return } }
+      guard let next = page?["next"]?.int else { return }
+      after = next
+    }
   }
 }
 
