@@ -13,6 +13,7 @@ final class PageState: Sendable {
   let exports: Exports
   let crashes: CrashIndex
   let symbols: Symbolizer
+  let devices = DeviceIndex()
   let tails: TailLooks
   let crashStates: CrashStateStore
   let notices: NoticeStore

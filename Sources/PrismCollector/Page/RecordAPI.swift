@@ -101,6 +101,7 @@ struct RecordAPI {
     do throws(RecordFailure) {
       let results = try await store.change(changes, of: place, if: condition)
       counts.countRecordChange("done", changes.count)
+      if place.table == .tags { api.collector.access.page.devices.change() }
       api.note(
         request.reader, did: changes.count == 1 ? "record: \(changes[0].action.name)" : "records",
         to: "\(place.namespace)/\(place.table)/\(what)\(place.device.map { " of \($0)" } ?? "")", from: request.http)

@@ -5,6 +5,7 @@ import PrismPacket
 import PrismProtocol
 import PrismSQLite
 import PrismTestSupport
+import Synchronization
 import Testing
 
 @testable import PrismCollector
@@ -98,6 +99,30 @@ struct DeviceListTests {
     #expect(try await found(collector, "seen > 36h") == ["a"])
     #expect(try await ask(collector, "/fleet").json["devices"]?["silent"] == 2)
     await collector.close()
+  }
+
+  @Test("the list of a large fleet is read again behind the answer, and a change of tags is in the next one")
+  func index() async throws {
+    let index = DeviceIndex()
+    let reads = Mutex(0)
+    let count = DeviceIndex.smallMax + 1
+    let read: DeviceIndex.Read = {
+      let number = reads.withLock { count in
+        count += 1
+        return count
+      }
+      return (0..<count).map { DeviceSummary(device: "\(number).\($0)") }
+    }
+    func first(_ seconds: Int) async throws -> String? {
+      try await index.devices(now: .seconds(seconds), read).first?.device
+    }
+    #expect(try await first(0) == "1.0")
+    #expect(try await first(1) == "1.0")
+    #expect(try await first(3) == "1.0", "the answer does not wait for the next list")
+    while try await first(4) != "2.0" { await Task.yield() }
+    index.change()
+    #expect(try await first(4) == "3.0")
+    #expect(try await first(64) == "4.0", "a list is at most a minute old")
   }
 
   @Test("an expression with a fault is answered with its reason")

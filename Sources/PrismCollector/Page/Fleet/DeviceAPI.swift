@@ -14,7 +14,10 @@ struct DeviceAPI {
     let search = request.http.parameter("search")?.lowercased() ?? ""
     let wanted = try request.devices
     let now = api.collector.time.unixMilliseconds
-    let found = try await all().filter {
+    let devices = try await api.collector.access.page.devices.devices(now: api.collector.time.uptime) {
+      () async throws(CollectorRefusal) in try await all()
+    }
+    let found = devices.filter {
       (search.isEmpty || $0.device.lowercased().contains(search)) && wanted?.includes($0, now: now) ?? true
     }.sorted { $0.isBefore($1, order) }
     let page = found.dropFirst(after).prefix(limit)
