@@ -80,15 +80,7 @@ extension TriggerDraft {
 
 extension ValueForm where Value == String {
   fileprivate static var triggerName: Self {
-    .string("a name of 1 to 64 of A-Z a-z 0-9 _ -") { name in
-      (1...64).contains(name.utf8.count)
-        && name.utf8.allSatisfy { UInt8(ascii: "-") == $0 || UInt8(ascii: "_") == $0 || isLetterOrDigit($0) }
-    }
-  }
-
-  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-      || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 32)
+    .string("a name of 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit") { RecordTableName($0) != nil }
   }
 }
 

@@ -20,25 +20,9 @@ extension ControlHandler {
         lines.append("\(type) \(kind.name): \(Self.words(gate, isEmpty: isEmpty))")
       }
     }
-    lines += await recorder(namespace, types)
+    lines += await RecordExplanation(engine).kept(namespace, types)
     if request["type"] == nil { lines += await RecordExplanation(engine).lines(namespace, pipeline) }
     return (lines + (try await losses(of: namespace))).map(\.printable).joined(separator: "\n")
-  }
-
-  /// Which types are kept, and what lets them go.
-  private func recorder(_ name: NamespaceName, _ types: [ReportType]) async -> [String] {
-    guard let configuration = engine.hub.current.namespaces[name] else { return [] }
-    let kept = types.filter { configuration.monitorList.entry(for: $0)?.keep == .ring }
-    let states = await engine.parts.store.triggers[name] ?? [:]
-    return kept.map { type in
-      let rules = configuration.triggers.filter { $0.lets(type) }
-      let words = rules.map { rule in
-        "trigger \(rule.name) lets \(rule.before) go before and \(rule.after) after a report of \(rule.on), "
-          + "and fired \(states[rule.name]?.fired ?? 0) times"
-      }
-      return "\(type): kept in the ring; "
-        + (words.isEmpty ? "no trigger lets it go" : words.joined(separator: "; "))
-    }
   }
 
   private func types(
@@ -101,10 +85,26 @@ extension ControlHandler {
   }
 }
 
-/// Why changes of records are not leaving, for `prismctl explain`.
+/// Why changes of records and kept reports are not leaving, for `prismctl explain`.
 struct RecordExplanation {
   private let engine: Engine
   init(_ engine: Engine) { self.engine = engine }
+
+  /// Which types are kept, and what lets them go.
+  func kept(_ name: NamespaceName, _ types: [ReportType]) async -> [String] {
+    guard let configuration = engine.hub.current.namespaces[name] else { return [] }
+    let kept = types.filter { configuration.monitorList.entry(for: $0)?.keep == .ring }
+    let states = await engine.parts.store.triggers[name] ?? [:]
+    return kept.map { type in
+      let rules = configuration.triggers.filter { $0.lets(type) }
+      let words = rules.map { rule in
+        "trigger \(rule.name) lets \(rule.before) go before and \(rule.after) after a report of \(rule.on), "
+          + "and fired \(states[rule.name]?.fired ?? 0) times"
+      }
+      return "\(type): kept in the ring; "
+        + (words.isEmpty ? "no trigger lets it go" : words.joined(separator: "; "))
+    }
+  }
 
   /// A line for each table that is declared, or still holds a change.
   func lines(_ namespace: NamespaceName, _ pipeline: NamespacePipeline) async -> [String] {

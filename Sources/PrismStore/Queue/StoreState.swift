@@ -10,20 +10,28 @@ struct StoreState {
   /// Unique in the database, and never used again: gaps are left by transactions that failed.
   var nextSequence: Int64 = 1
   var nextContext: Int64 = 1
-  var nextRelease: Int64 = 1
-  /// By namespace and name.
-  var triggers: [Int: [String: TriggerState]] = [:]
   /// The bytes that users hold, by namespace. Missing until a quota needs them.
   var shares: [Int: UserShares] = [:]
   var contexts = ContextCache()
   var repeats = RepeatedRows()
-  /// Reports that filters kept from becoming rows, by namespace.
-  var filtered: [Int: FilterCounts] = [:]
+  /// What notes count, by namespace: reports that filters kept from becoming rows, and what triggers did, by their names.
+  private var counts: (filtered: [Int: FilterCounts], triggers: [Int: [String: TriggerState]]) = ([:], [:])
   var apps = AppUpdateState()
   var salvage: SalvageProgress
   /// `client_ids` has ids of unknown users: see `ClientIDKey`.
   var hasOwnerlessIDs = false
   var records: RecordsState
+
+  var filtered: [Int: FilterCounts] {
+    get { counts.filtered }
+    set { counts.filtered = newValue }
+  }
+  var triggers: [Int: [String: TriggerState]] {
+    get { counts.triggers }
+    set { counts.triggers = newValue }
+  }
+  /// Above the number of every record of rows that may leave.
+  var nextRelease: Int64 { (queues.lazy.flatMap(\.releases).map(\.number).max() ?? 0) + 1 }
 
   subscript(queue: QueueID) -> QueueState {
     _read { yield queues[queue.index] }
@@ -133,7 +141,6 @@ extension StoreState {
     for release in try connection.records(of: ReleaseRecord.self, from: "released ORDER BY number") {
       guard names.namespaces[release.queue.namespace] != nil else { throw .invalidContent }
       self[release.queue].releases.append(release)
-      nextRelease = release.number + 1
     }
     let prefix = TriggerState.keyPrefix
     let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key GLOB '\(prefix)*'")

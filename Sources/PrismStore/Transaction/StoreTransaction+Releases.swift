@@ -15,8 +15,6 @@ extension StoreTransaction {
       release = last
       for id in members.ids { release.members.append(id) }
       state[queue].releases.removeLast()
-    } else {
-      state.nextRelease += 1
     }
     state[queue].releases.append(release)
     try statement(.packets(.writeRelease)).run(inserting: release)
