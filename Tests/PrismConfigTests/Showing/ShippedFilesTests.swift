@@ -152,13 +152,15 @@ struct ShippedFilesTests {
       """,
     examples: [
       "url": "https://collector.example.com", "appVersion": "1.0.0",
-      "monitorList": "[{type: appCrash, isRealtime: true, isUploadPayload: true}, {type: net, onlyWifi: true}]",
+      "monitorList":
+        "[{type: appCrash, isRealtime: true, isUploadPayload: true}, {type: net, onlyWifi: true}, {type: log, keep: ring}]",
       "keyId": "k1", "seal.publicKey": "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=",
       "authorization.tokenFile": "collector.token", "tls.caFile": "ca.pem", "tls.certFile": "client.pem",
       "tls.keyFile": "client.key", "allow.users": "[root, 1000]", "allow.groups": "[root]",
       "allow.units": "[\"shop-*.service\"]", "maxUserMByte": "64",
       "records": "[{table: part}, {table: product, direction: down, scope: fleet, index: [ean]}]",
       "enrich": "[{type: net, from: ean, table: product, by: ean, into: PRODUCT, fields: [name]}]",
+      "triggers": "[{name: crash, on: appCrash, types: [log], before: 200}]",
     ])
 
   static let collectorSample = KeyReference.sample(
