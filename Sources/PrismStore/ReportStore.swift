@@ -175,7 +175,7 @@ public actor ReportStore {
     (file.memory.enrichments.added, file.memory.enrichments.missing)
   }
 
-  /// What the triggers of each namespace did, by their names, as of the last commit.
+  /// The counts of the triggers of each namespace, by their names, as of the last commit.
   public var triggers: [NamespaceName: [String: TriggerState]] {
     var result: [NamespaceName: [String: TriggerState]] = [:]
     for (number, states) in state.triggers { state.names.namespaces[number].map { result[$0] = states } }

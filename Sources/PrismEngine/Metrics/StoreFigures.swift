@@ -9,7 +9,7 @@ public struct StoreFigures: Sendable {
   public var records: [NamespaceName: [RecordTableStatus]] = [:]
   /// Reports that got fields of records since the start, and those whose record is not there.
   public var enriched: [NamespaceName: Int] = [:], notEnriched: [NamespaceName: Int] = [:]
-  /// What the triggers of each namespace did.
+  /// The counts of the triggers of each namespace.
   public var triggers: [NamespaceName: [String: TriggerState]] = [:]
   /// Of the database and its log.
   public var bytes: Int

@@ -21,7 +21,7 @@ public struct ReportTrigger: Sendable, Equatable {
   public var field: String?
   /// The condition on the member; nil: each report counts.
   public var condition: Condition?
-  /// So many reports within `seconds`, 1 or more.
+  /// The number of reports within `seconds`, 1 or more.
   public var count = 1
   /// From the first of them on.
   public var seconds = 60

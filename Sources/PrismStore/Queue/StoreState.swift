@@ -14,7 +14,7 @@ struct StoreState {
   var shares: [Int: UserShares] = [:]
   var contexts = ContextCache()
   var repeats = RepeatedRows()
-  /// What notes count, by namespace: reports that filters kept from becoming rows, and what triggers did, by their names.
+  /// The counts of notes, by namespace: reports that filters kept from becoming rows, and those of triggers, by their names.
   private var counts: (filtered: [Int: FilterCounts], triggers: [Int: [String: TriggerState]]) = ([:], [:])
   var apps = AppUpdateState()
   var salvage: SalvageProgress

@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismSQLite
 
-/// What one trigger did, through restarts. It is a note, written in the transaction of the reports.
+/// The counts of one trigger, through restarts. It is a note, written in the transaction of the reports.
 public struct TriggerState: Sendable, Equatable {
   static let keyPrefix = "trigger."
 
@@ -96,7 +96,7 @@ struct Triggers: StoreOperations {
     try fire(rule, before: id, same: rule.same.map { value($0)?.text } ?? nil, &run)
   }
 
-  /// Whether so many came in time, and the last time is long enough ago.
+  /// Whether enough came in time, and the last time is long enough ago.
   private func isDue(_ rule: ReportTrigger, _ run: inout TriggerState) -> Bool {
     let now = transaction.heldTime
     if now - run.countBegan >= Int64(rule.seconds) * 1000 { (run.countBegan, run.count) = (now, 0) }

@@ -24,7 +24,7 @@ public struct NamespaceReport: ControlMessage {
   public var lastExpiry: ExpiryReport?
   /// The two queues.
   public var meta = QueueReport(), payload = QueueReport()
-  /// What the triggers did, by their names.
+  /// The counts of the triggers, by their names.
   public var triggers = NamedValues<TriggerReport>()
   /// The store at the server; nil: no store gave its identity.
   public var store: RecordStoreReport?
