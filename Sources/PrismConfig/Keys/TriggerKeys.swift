@@ -57,7 +57,8 @@ extension TriggerDraft {
       Key("contains", .text(bytesMax: 256), optional: \.contains, "fires if the member has this text in it"),
       Key("from", number, optional: \.from, "fires if the member is a number of this or more"),
       Key("to", number, optional: \.to, "fires if the member is a number of this or less"),
-      Key("count", .integer(1...1_000_000, unit: "reports"), at: \.rest.count, "fires with this number within `second`"),
+      Key(
+        "count", .integer(1...1_000_000, unit: "reports"), at: \.rest.count, "fires with this number within `second`"),
       Key("second", .integer(1...86_400, unit: "seconds"), at: \.rest.seconds, "the time for `count`"),
       Key(
         "types", .list(of: .monitoredType, "a list of types or patterns"), at: \.rest.types, default: "all",
