@@ -15,11 +15,13 @@ struct CollectorAccess: Sendable {
   private let wrongTokens: SignInLimit, signIns: SignInLimit
   /// The state that all readers share.
   let page: PageState
+  let endedSessions: EndedSessions
   private let isTrial: Bool
   private let time: any TimeSource
 
   init(_ options: CollectorOptions, page: PageState, time: any TimeSource, log: Logger) {
     self.page = page
+    endedSessions = EndedSessions(options.fleet, time: time)
     let tokens = { (path: String?) in path.map { TokenAuthenticator(path: $0, time: time, log: log) } }
     (senders, readers) = (tokens(options.tokenFile), tokens(options.readerTokenFile))
     operators = tokens(options.operatorTokenFile)
@@ -86,7 +88,7 @@ struct CollectorAccess: Sendable {
     } else if let session = ReaderSession(request),
       let tokens = roles.first(where: { $0.role == session.role })?.tokens,
       let hash = await session.tokenHash(of: tokens, now: time.unixMilliseconds),
-      try await !page.endedSessions.contains(session)
+      try await !endedSessions.contains(session)
     {
       return ReaderIdentity(role: session.role, hash: hash, session: session)
     } else if !needsReaderToken, request.peer.isLocal, hosts.isLocal(request.header("host")) {

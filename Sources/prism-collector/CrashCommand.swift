@@ -71,7 +71,8 @@ struct CrashCommand {
 
   private func show(_ fingerprint: String) async throws(CollectorDesk.Fault) {
     guard !fingerprint.isEmpty, fingerprint.utf8.allSatisfy({ "0123456789abcdef".utf8.contains($0) }) else {
-      throw CollectorDesk.Fault(message: "a fingerprint has 16 hexadecimal digits, as `crash list` prints it", exitCode: 1)
+      throw CollectorDesk.Fault(
+        message: "a fingerprint has 16 hexadecimal digits, as `crash list` prints it", exitCode: 1)
     }
     let crash = try await desk.get("/crashes/\(fingerprint)")
     if isJSON { return print(OutputText.json(crash.text)) }

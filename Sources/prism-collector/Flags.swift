@@ -99,8 +99,7 @@ struct Flags {
     where ![
       QueryCommand.options, RecordCommand.options, CommandCommand.options, CrashCommand.options, DeviceCommands.options,
     ]
-      .contains(where: { $0.contains { $0.name == option.name } })
-    {
+    .contains(where: { $0.contains { $0.name == option.name } }) {
       let value = option.value ?? ""
       switch option.name {
       case "--print": prints = true

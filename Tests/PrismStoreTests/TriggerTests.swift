@@ -132,7 +132,7 @@ import Testing
     await store.close()
   }
 
-  @Test("it fires when so many came in time, and not again before its time")
+  @Test("it fires when enough came in time, and not again before its time")
   func counted() async throws {
     let store = try await rig.open()
     let rule = Self.trigger { ($0.count, $0.seconds, $0.everySeconds) = (3, 10, 60) }

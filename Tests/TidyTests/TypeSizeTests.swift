@@ -6,7 +6,7 @@ import Testing
   private static let linesMax = 400
 
   /// A table grows by an entry for each thing that it lists.
-  private static let tableLines = 1020
+  private static let tableLines = 1080
 
   /// Types that may be larger, each with its reason. The figures are only ever lowered.
   private static let exceptions: [(type: String, storedProperties: Int, lines: Int, reason: String)] = [

@@ -8,44 +8,45 @@ enum FleetSchema {
   private static let firstVersion = 2
 
   /// In the order in which they are made, and carried to another store.
-  static let tables: [SQLTable] = [
-    SQLTable(
-      "tokens",
-      [
-        "hash text!", "key_id text!", "devices_max bigint!", "devices bigint!", "expire_time bigint!", "device text",
-        "tags text",
-      ], key: "hash"),
-    SQLTable(
-      "devices",
-      [
-        "device text!", "key_id text", "enrolled_time bigint", "token text", "info text", "revoked_time bigint",
-        "public_key text", "generation bigint!",
-      ], key: "device"),
-    SQLTable(
-      "dictionaries", ["namespace text!", "id bigint!", "made_time bigint!", "content bytes!"], key: "namespace, id"),
-    SQLTable(
-      "crash_states",
-      [
-        "fingerprint text!", "state text!", "who text!", "changed_time bigint!", "report bigint!", "build text",
-        "facts text!", "regressed_time bigint",
-      ], key: "fingerprint"),
-    SQLTable("ended_sessions", ["nonce text!", "expires bigint!"], key: "nonce"),
-    SQLTable("remote_facts", ["name text!", "value bigint!"], key: "name"),
-    SQLTable(
-      "remote_entries", ["namespace text!", "entry text!", "is_removed bigint!", "update_time bigint!"],
-      key: "namespace"),
-    SQLTable("rollouts", ["id bigint!", "entries text!"], key: "id"),
-    SQLTable(
-      "rollout_events",
-      ["time bigint!", "rollout bigint!", "state text!", "percent bigint!", "groups text!", "who text!"], key: "time"),
-    SQLTable(
-      "configured_devices",
-      [
-        "device text!", "asked_time bigint!", "update_time bigint", "version bigint", "last_applied bigint",
-        "last_failed text", "reason text", "given_time bigint", "is_proven bigint!",
-      ], key: "device"),
-    deviceFacts,
-  ] + noticeTables
+  static let tables: [SQLTable] =
+    [
+      SQLTable(
+        "tokens",
+        [
+          "hash text!", "key_id text!", "devices_max bigint!", "devices bigint!", "expire_time bigint!", "device text",
+          "tags text",
+        ], key: "hash"),
+      SQLTable(
+        "devices",
+        [
+          "device text!", "key_id text", "enrolled_time bigint", "token text", "info text", "revoked_time bigint",
+          "public_key text", "generation bigint!",
+        ], key: "device"),
+      SQLTable(
+        "dictionaries", ["namespace text!", "id bigint!", "made_time bigint!", "content bytes!"], key: "namespace, id"),
+      SQLTable(
+        "crash_states",
+        [
+          "fingerprint text!", "state text!", "who text!", "changed_time bigint!", "report bigint!", "build text",
+          "facts text!", "regressed_time bigint",
+        ], key: "fingerprint"),
+      SQLTable("ended_sessions", ["nonce text!", "expires bigint!"], key: "nonce"),
+      SQLTable("remote_facts", ["name text!", "value bigint!"], key: "name"),
+      SQLTable(
+        "remote_entries", ["namespace text!", "entry text!", "is_removed bigint!", "update_time bigint!"],
+        key: "namespace"),
+      SQLTable("rollouts", ["id bigint!", "entries text!"], key: "id"),
+      SQLTable(
+        "rollout_events",
+        ["time bigint!", "rollout bigint!", "state text!", "percent bigint!", "groups text!", "who text!"], key: "time"),
+      SQLTable(
+        "configured_devices",
+        [
+          "device text!", "asked_time bigint!", "update_time bigint", "version bigint", "last_applied bigint",
+          "last_failed text", "reason text", "given_time bigint", "is_proven bigint!",
+        ], key: "device"),
+      deviceFacts,
+    ] + noticeTables
 
   private static let deviceFacts = SQLTable(
     "device_facts",

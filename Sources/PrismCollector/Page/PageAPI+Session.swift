@@ -41,7 +41,7 @@ extension PageAPI {
   func signOut(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     if let reader = request.reader {
       try Self.checkChange(request.http, reader)
-      if let session = reader.session { try await collector.access.page.endedSessions.end(session) }
+      if let session = reader.session { try await collector.access.endedSessions.end(session) }
     }
     let cookie = ReaderSession.endingHeader(isSecure: collector.options.tls != nil)
     return Self.json(Self.described(nil, needsToken: collector.access.needsReaderToken), headers: [cookie])

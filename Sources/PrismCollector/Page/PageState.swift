@@ -17,7 +17,6 @@ final class PageState: Sendable {
   let tails: TailLooks
   let crashStates: CrashStateStore
   let notices: NoticeStore
-  let endedSessions: EndedSessions
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
   private let state = Mutex((tails: 0, isClosed: false))
@@ -28,7 +27,7 @@ final class PageState: Sendable {
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     notices = NoticeStore(options.fleet)
-    (crashStates, endedSessions) = (CrashStateStore(options.fleet), EndedSessions(options.fleet, time: time))
+    crashStates = CrashStateStore(options.fleet)
   }
 
   /// The collector stops: tails end.

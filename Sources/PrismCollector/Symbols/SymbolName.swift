@@ -25,7 +25,7 @@ struct SymbolName: Sendable, Equatable {
   static func answers(_ output: [UInt8], asked: Set<UInt64>, isWhole: Bool) -> [UInt64: [SymbolName]] {
     var (answers, lines, address) = ([UInt64: [SymbolName]](), [Substring](), UInt64?.none)
     for line in String(decoding: output, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false) {
-      if let next = line.hasPrefix("0x") ? CrashFrame.hex(line.dropFirst(2)) : nil, asked.contains(next) {
+      if let next = line.hasPrefix("0x") ? hex(line.dropFirst(2)) : nil, asked.contains(next) {
         if let address { answers[address] = names(lines) }
         (address, lines) = (next, [])
       } else if lines.count < 2 * inlinesMax {
@@ -35,6 +35,13 @@ struct SymbolName: Sendable, Equatable {
     if isWhole, let address { answers[address] = names(lines) }
     return answers
   }
+
+  /// nil for the words by which reporters say that they do not know.
+  static func known(_ text: Substring) -> Substring? {
+    ["", "n/a", "??", "???", "<unknown>", "<unavailable>", "unknown", "<null>"].contains(text) ? nil : text
+  }
+
+  static func hex(_ digits: Substring) -> UInt64? { digits.isEmpty ? nil : UInt64(digits, radix: 16) }
 
   private static func names(_ lines: [Substring]) -> [SymbolName] {
     var names: [SymbolName] = []
@@ -59,7 +66,7 @@ struct SymbolName: Sendable, Equatable {
   }
 
   private static func text(_ text: Substring) -> String? {
-    CrashFrame.known(text).map { String(decoding: $0.utf8.prefix(textBytesMax), as: UTF8.self) }
+    known(text).map { String(decoding: $0.utf8.prefix(textBytesMax), as: UTF8.self) }
   }
 
   /// `FILE:LINE` or `FILE:LINE:COLUMN`; line 0 is code of the compiler's.

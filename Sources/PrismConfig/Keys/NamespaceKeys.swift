@@ -82,7 +82,7 @@ package enum NamespaceKeys {
       "the time after which such a report is overwritten at the latest, by the time that prism held it"),
     Key(
       "triggers", .triggers, at: \.value.triggers, default: "none", remote: .ifListed,
-      "rules that let kept reports go when a report of a type comes. Its condition: `name`, `on`, `field` with `equals`, `contains`, `from` or `to`, `count`, `second`. The reports that go: `types`, `same`, `before`, `after`, `everySecond`, `maxMByteDay`"
+      "rules that let kept reports go when a report of a type comes, with a condition or a count; docs/recorder.md explains them"
     ),
     Key(
       "onFull", .choice, at: \.value.onFull, remote: .ifListed,

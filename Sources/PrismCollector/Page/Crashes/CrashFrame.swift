@@ -74,9 +74,10 @@ struct CrashFrame: Sendable, Equatable {
   /// `pay (shop + 0x1f2c)`: systemd-coredump
   private mutating func readCoredump(_ line: Substring) -> Bool {
     guard line.hasSuffix(")"), let plus = line.lastRange(of: " + 0x"),
-      let open = line[..<plus.lowerBound].lastRange(of: " ("), let place = Self.hex(line[plus.upperBound...].dropLast())
+      let open = line[..<plus.lowerBound].lastRange(of: " ("),
+      let place = SymbolName.hex(line[plus.upperBound...].dropLast())
     else { return false }
-    module = Self.known(line[open.upperBound..<plus.lowerBound]).map { Self.baseName($0[...]) }
+    module = SymbolName.known(line[open.upperBound..<plus.lowerBound]).map { Self.baseName($0[...]) }
     function = CrashName.plain(line[..<open.lowerBound])
     if function == nil, module != nil { offset = place }
     return true
@@ -85,7 +86,7 @@ struct CrashFrame: Sendable, Equatable {
   /// `pay+0x1c/0x80 [shop]`: the kernel
   private mutating func readKernel(_ line: Substring) -> Bool {
     guard let plus = line.firstPlace(of: "+0x"), let slash = line[plus.upperBound...].firstPlace(of: "/0x"),
-      Self.hex(line[plus.upperBound..<slash.lowerBound]) != nil
+      SymbolName.hex(line[plus.upperBound..<slash.lowerBound]) != nil
     else { return false }
     let tail = line[slash.upperBound...].split(separator: " ")
     if tail.count > 1, tail[1].hasPrefix("["), tail[1].hasSuffix("]") {
@@ -98,7 +99,7 @@ struct CrashFrame: Sendable, Equatable {
   /// `shop 0x000055d0c3a011c9 total + 35`: Swift's runtime
   private mutating func readImage(_ line: Substring) -> Bool {
     let parts = line.split(separator: " ", maxSplits: 2)
-    guard parts.count == 3, parts[1].hasPrefix("0x"), Self.hex(parts[1].dropFirst(2)) != nil else { return false }
+    guard parts.count == 3, parts[1].hasPrefix("0x"), SymbolName.hex(parts[1].dropFirst(2)) != nil else { return false }
     module = Self.baseName(parts[0])
     setName(parts[2].drop { $0 == " " })
     return true
@@ -106,7 +107,9 @@ struct CrashFrame: Sendable, Equatable {
 
   /// `/usr/bin/shop+0x1f2c`
   private mutating func readFileOffset(_ line: Substring) -> Bool {
-    guard let plus = line.lastRange(of: "+0x"), let place = Self.hex(line[plus.upperBound...]) else { return false }
+    guard let plus = line.lastRange(of: "+0x"), let place = SymbolName.hex(line[plus.upperBound...]) else {
+      return false
+    }
     let path = line[..<plus.lowerBound]
     guard path.contains("/") || path.firstPlace(of: ".so") != nil, !path.contains(where: { "( )".contains($0) }) else {
       return false
@@ -163,15 +166,8 @@ struct CrashFrame: Sendable, Equatable {
 
   static func baseName(_ path: Substring) -> String { String(path.split(separator: "/").last ?? path) }
 
-  /// nil for the words by which reporters say that they do not know.
-  static func known(_ text: Substring) -> Substring? {
-    ["", "n/a", "??", "???", "<unknown>", "<unavailable>", "unknown", "<null>"].contains(text) ? nil : text
-  }
-
-  static func hex(_ digits: Substring) -> UInt64? { digits.isEmpty ? nil : UInt64(digits, radix: 16) }
-
   private static func number(_ text: Substring) -> UInt64? {
-    text.hasPrefix("0x") ? hex(text.dropFirst(2)) : UInt64(text)
+    text.hasPrefix("0x") ? SymbolName.hex(text.dropFirst(2)) : UInt64(text)
   }
 
   /// Without line and column.

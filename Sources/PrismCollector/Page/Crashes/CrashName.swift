@@ -7,19 +7,19 @@ struct CrashName {
 
   /// - Returns: nil if the reporter knew no name.
   static func plain(_ name: Substring) -> String? {
-    guard let known = CrashFrame.known(name.trimmed) else { return nil }
+    guard let known = SymbolName.known(name.trimmed) else { return nil }
     let whole = MangledName.path(known) ?? String(known)
     var reader = CrashName(bytes: Array(whole.utf8))
     reader.read()
     let name = tidy(
       String(decoding: reader.plain, as: UTF8.self)[...], isTemplate: whole[...].firstPlace(of: ">(") != nil)
-    return CrashFrame.known(name).flatMap { isAddress($0) ? nil : String($0) }
+    return SymbolName.known(name).flatMap { isAddress($0) ? nil : String($0) }
   }
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
   private static func isAddress(_ name: Substring) -> Bool {
-    name.hasPrefix("0x") && CrashFrame.hex(name.dropFirst(2)) != nil
+    name.hasPrefix("0x") && SymbolName.hex(name.dropFirst(2)) != nil
   }
 
   // MARK: Reading
@@ -133,7 +133,7 @@ struct CrashName {
     while let prefix = prefixes.first(where: { name.hasPrefix($0) }) { name = name.dropFirst(prefix.count) }
     while let end = ends.first(where: { name.hasSuffix($0) }) { name = name.dropLast(end.count).trimmed }
     if name.count > 19, let hash = name.lastRange(of: "::h"), name[hash.upperBound...].count == 16,
-      CrashFrame.hex(name[hash.upperBound...]) != nil
+      SymbolName.hex(name[hash.upperBound...]) != nil
     {
       name = name[..<hash.lowerBound]
     }

@@ -49,7 +49,7 @@ enum CrashStack {
     let (module, file) = (word(["module", "image", "package"]), word(["file", "filename"]))
     let name = word(["function", "symbol", "name", "method"])
     let buildID = word(["buildId", "buildID", "build_id"])?.lowercased()
-    let offset = word(["offset"]).flatMap { CrashFrame.hex(digits($0)) }
+    let offset = word(["offset"]).flatMap { SymbolName.hex(digits($0)) }
     if name == nil, let module, let offset {
       return CrashFrame(module: cut(module[...]), offset: offset, buildID: buildID)
     }
@@ -121,7 +121,7 @@ enum CrashStack {
   // MARK: Addresses, as libprism wrote them: one a line, then the memory map
 
   private static func isAddress(_ line: Substring) -> Bool {
-    line.hasPrefix("0x") && line.utf8.count <= 18 && CrashFrame.hex(line.dropFirst(2)) != nil
+    line.hasPrefix("0x") && line.utf8.count <= 18 && SymbolName.hex(line.dropFirst(2)) != nil
   }
 
   private struct Mapping {
@@ -133,7 +133,7 @@ enum CrashStack {
     let addresses = lines.prefix { isAddress($0) }
     let maps = lines.dropFirst(addresses.count).compactMap(mapping)
     return addresses.prefix(framesMax).map { line in
-      guard let address = CrashFrame.hex(line.dropFirst(2)),
+      guard let address = SymbolName.hex(line.dropFirst(2)),
         let map = maps.first(where: { $0.start <= address && address < $0.end })
       else { return CrashFrame("unknown") }
       return CrashFrame(module: cut(map.name), offset: address - map.start &+ map.base)
@@ -143,9 +143,9 @@ enum CrashStack {
   /// A line of /proc/PID/maps: proc(5).
   private static func mapping(_ line: Substring) -> Mapping? {
     let parts = line.split(separator: " ", maxSplits: 5)
-    guard parts.count == 6, parts[1].contains("x"), let base = CrashFrame.hex(parts[2]) else { return nil }
+    guard parts.count == 6, parts[1].contains("x"), let base = SymbolName.hex(parts[2]) else { return nil }
     let range = parts[0].split(separator: "-")
-    guard range.count == 2, let start = CrashFrame.hex(range[0]), let end = CrashFrame.hex(range[1]) else { return nil }
+    guard range.count == 2, let start = SymbolName.hex(range[0]), let end = SymbolName.hex(range[1]) else { return nil }
     return Mapping(start: start, end: end, base: base, name: parts[5].drop { $0 == " " })
   }
 

@@ -24,20 +24,21 @@ enum PostgreSQLSchema {
     tables + CopiedBlocks.schema + RecordTables.postgreSQL + FleetSchema.postgreSQL + functions + groups
 
   /// Steps from `firstVersion` on, each to the version behind it.
-  static let migrations = [
-    // 23: what becomes of a packet is no longer decided here. Dead letters are as on SQLite.
-    """
-    ALTER TABLE output_dead ALTER COLUMN is_requeued DROP DEFAULT,
-      ALTER COLUMN is_requeued TYPE bigint USING is_requeued::integer,
-      ALTER COLUMN noted TYPE bigint USING (extract(epoch FROM noted) * 1000)::bigint;
-    ALTER TABLE output_dead RENAME COLUMN noted TO time;
-    ALTER TABLE streams ADD COLUMN forgotten_unset uuid;
-    UPDATE streams SET forgotten_unset = forgotten, forgotten = NULL WHERE forgotten < '\(firstSetID)';
-    DROP FUNCTION prism_take_group;
-    DROP FUNCTION prism_id_start;
+  static let migrations =
+    [
+      // 23: what becomes of a packet is no longer decided here. Dead letters are as on SQLite.
+      """
+      ALTER TABLE output_dead ALTER COLUMN is_requeued DROP DEFAULT,
+        ALTER COLUMN is_requeued TYPE bigint USING is_requeued::integer,
+        ALTER COLUMN noted TYPE bigint USING (extract(epoch FROM noted) * 1000)::bigint;
+      ALTER TABLE output_dead RENAME COLUMN noted TO time;
+      ALTER TABLE streams ADD COLUMN forgotten_unset uuid;
+      UPDATE streams SET forgotten_unset = forgotten, forgotten = NULL WHERE forgotten < '\(firstSetID)';
+      DROP FUNCTION prism_take_group;
+      DROP FUNCTION prism_id_start;
 
-    """ + groups,
-  ] + FleetSchema.migrations
+      """ + groups
+    ] + FleetSchema.migrations
 
   /// The row of `store_mark` says who this store is (`StoreMark`). `facts` are those of the database's service, as in the store
   /// on SQLite (`ServiceFacts`). `outputs` has the leader's row, and `output_dead` dead letters (`DeadLetters`).

@@ -1,42 +1,6 @@
 import PrismProtocol
 import PrismSQLite
 
-/// The counts of one trigger, through restarts. It is a note, written in the transaction of the reports.
-public struct TriggerState: Sendable, Equatable {
-  static let keyPrefix = "trigger."
-
-  /// How often it fired, and how many rows it let go.
-  public var fired = 0, rows = 0
-  /// How often its bytes of a day were used up, and how often it would have fired too soon after the last time.
-  public var overBudget = 0, tooSoon = 0
-  /// By the held clock, in milliseconds.
-  var lastFired: Int64?, dayBegan: Int64 = 0, countBegan: Int64 = 0
-  var dayBytes = 0, count = 0
-  /// Reports that still go as they come, and the text of the value that they share.
-  var after = 0, same: String?
-
-  public init() {}
-
-  init(note: [UInt8]) {
-    guard let json = try? JSONValue(parsing: note) else { return }
-    func number(_ key: String) -> Int { json[key]?.int ?? 0 }
-    (fired, rows, overBudget, tooSoon) = (number("fired"), number("rows"), number("overBudget"), number("tooSoon"))
-    (dayBytes, count, after) = (number("dayBytes"), number("count"), number("after"))
-    (dayBegan, countBegan) = (Int64(number("dayBegan")), Int64(number("countBegan")))
-    (lastFired, same) = (json["lastFired"]?.int.map { Int64($0) }, json["same"]?.string)
-  }
-
-  var note: [UInt8] {
-    let json: JSONValue = [
-      "fired": .int(fired), "rows": .int(rows), "overBudget": .int(overBudget), "tooSoon": .int(tooSoon),
-      "dayBytes": .int(dayBytes), "count": .int(count), "after": .int(after), "dayBegan": .int(Int(dayBegan)),
-      "countBegan": .int(Int(countBegan)), "lastFired": lastFired.map { .int(Int($0)) } ?? .null,
-      "same": same.map { .string($0) } ?? .null,
-    ]
-    return json.bytes
-  }
-}
-
 /// Lets kept reports go in the transaction of the report that fires a trigger: from then on they are `waiting`, and nothing
 /// overwrites them.
 struct Triggers: StoreOperations {
