@@ -29,7 +29,7 @@ func runCommand(_ arguments: Arguments) throws(Flags.Fault) {
 private func unknownCommand(_ word: String) -> String {
   let names = [
     "check", "migrate", "backup", "restore", "import", "device-key", "device", "query", "record", "command", "crash",
-    "notice", "symbols",
+    "notice", "output", "symbols",
   ]
   let hint = NearestName.of(word, among: names).map { "; did you mean `prism-collector \($0)`?" } ?? ""
   return "there is no command `\(word)`\(hint) (`prism-collector --help` lists them)"

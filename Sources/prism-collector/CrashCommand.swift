@@ -33,18 +33,12 @@ struct CrashCommand {
     guard verb == "list" && words.count == 1 || verb == "show" && words.count == 2 else {
       throw Flags.Fault(exitCode: 64, message: "crash: it needs `list`, or `show` with a fingerprint\n\(usage)")
     }
-    let options = try Flags(arguments).options
-    do throws(CollectorDesk.Fault) {
-      let command = CrashCommand(desk: try CollectorDesk(options), isJSON: arguments.contains("--json"))
-      let result: Result<Void, CollectorDesk.Fault>
-      do throws(CollectorDesk.Fault) {
-        let list = try await command.list()
-        result = .success(verb == "show" ? try await command.show(words[1]) : command.printed(list))
-      } catch { result = .failure(error) }
-      await command.desk.end()
-      try result.get()
-      return 0
-    } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
+    try await CollectorDesk.open(Flags(arguments).options) { desk throws(CollectorDesk.Fault) in
+      let command = CrashCommand(desk: desk, isJSON: arguments.contains("--json"))
+      let list = try await command.list()
+      if verb == "show" { try await command.show(words[1]) } else { command.printed(list) }
+    }
+    return 0
   }
 
   /// The groups once all crashes are read, which may take several questions.

@@ -52,6 +52,7 @@ struct Flags {
            prism-collector command send | list                     commands for devices (command --help)
            prism-collector crash list | show FINGERPRINT           groups of crashes (crash --help)
            prism-collector notice list | test | send | drop        notices to webhooks (notice --help)
+           prism-collector output list | dead | requeue | drop     outputs and their dead letters (output --help)
            prism-collector symbols add | list | remove             debug files that name their frames (symbols --help)
 
       check                prints every fault of the configuration, and starts nothing

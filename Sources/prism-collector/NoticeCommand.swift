@@ -28,24 +28,16 @@ enum NoticeCommand {
       throw Flags.Fault(
         exitCode: 64, message: "notice: it needs `list`, or `test`, `send` or `drop` and a name\n\(usage)")
     }
-    let options = try Flags(arguments).options
-    do throws(CollectorDesk.Fault) {
-      let desk = try CollectorDesk(options)
-      let result: Result<Void, CollectorDesk.Fault>
-      do throws(CollectorDesk.Fault) {
-        switch verb {
-        case "list": list(try await desk.get("/notices", query: "limit=1000"), isJSON: arguments.contains("--json"))
-        case "test":
-          let notice = try await desk.post("/notices/test", ["receiver": .string(words[1])])
-          print((notice["id"]?.string ?? "").printable)
-        default: _ = try await desk.post("/notices/\(try id(words[1]))", ["action": .string(verb)])
-        }
-        result = .success(())
-      } catch { result = .failure(error) }
-      await desk.end()
-      try result.get()
-      return 0
-    } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
+    try await CollectorDesk.open(Flags(arguments).options) { desk throws(CollectorDesk.Fault) in
+      switch verb {
+      case "list": list(try await desk.get("/notices", query: "limit=1000"), isJSON: arguments.contains("--json"))
+      case "test":
+        let notice = try await desk.post("/notices/test", ["receiver": .string(words[1])])
+        print((notice["id"]?.string ?? "").printable)
+      default: _ = try await desk.post("/notices/\(try id(words[1]))", ["action": .string(verb)])
+      }
+    }
+    return 0
   }
 
   private static func id(_ text: String) throws(CollectorDesk.Fault) -> String {
@@ -57,16 +49,12 @@ enum NoticeCommand {
 
   private static func list(_ list: JSONValue, isJSON: Bool) {
     for notice in list["notices"]?.array ?? [] {
-      guard !isJSON else {
-        print(OutputText.json(notice.text))
-        continue
-      }
       let texts = [
         notice["id"]?.string, notice["time"]?.int.map { RFC3339.text(unixMilliseconds: Int64($0)) },
         notice["receiver"]?.string, notice["state"]?.string, notice["attempts"]?.int.map(String.init),
         notice["result"]?.string, notice["title"]?.string,
       ]
-      print(texts.map { ($0 ?? "-").printable }.joined(separator: "\t"))
+      CollectorDesk.printRow(notice, texts, isJSON)
     }
   }
 }

@@ -11,7 +11,9 @@ import PrismProtocol
 func argumentsOrExit(_ words: [String]) -> Arguments {
   do throws(Flags.Fault) {
     let arguments = try arguments(words)
-    let commands = ["device", "device-key", "import", "query", "record", "command", "crash", "notice", "symbols"]
+    let commands = [
+      "device", "device-key", "import", "query", "record", "command", "crash", "notice", "output", "symbols",
+    ]
     if let word = arguments.operands.first, commands.contains(word) { return arguments }
     if arguments.contains("--help") {
       print(Flags.usage)
@@ -44,6 +46,7 @@ func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> 
     case "command": return try await CommandCommand.run(arguments)
     case "crash": return try await CrashCommand.run(arguments)
     case "notice": return try await NoticeCommand.run(arguments)
+    case "output": return try await OutputCommand.run(arguments)
     case "symbols": return try SymbolsCommand.run(arguments)
     case "device-key": return try await printDeviceKey(arguments)
     case .some: return try await DeviceCommands.run(arguments)
@@ -58,7 +61,8 @@ func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> 
 private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {
   let own = [
     "query": QueryCommand.options, "record": RecordCommand.options, "command": CommandCommand.options,
-    "crash": CrashCommand.options, "notice": CrashCommand.options, "device": DeviceCommands.options,
+    "crash": CrashCommand.options, "notice": CrashCommand.options, "output": CrashCommand.options,
+    "device": DeviceCommands.options,
     "migrate": [ArgumentOption("--from", "STATE", "a state folder, or postgresql://…")],
   ]
   let options = Flags.options + (words.first.flatMap { own[$0] } ?? [])

@@ -56,7 +56,7 @@ final class ContextHistory {
     next = numbers.upperBound
     let quota = StoreQuota(bytesMax: draw(1...4) == 1 ? draw(5000...40_000) : 1 << 30, evictsOldest: true)
     let batch = rig.batch(
-      numbers, in: random.pick(Self.namespaces), priority: random.pick(Array(Priority.allCases)),
+      numbers, in: random.pick(Self.namespaces), priority: random.pick(Priority.leaving),
       payload: draw(0...2) == 0 ? [1, 2, 3] : nil, quota: quota, context: session.context, from: session.user)
     guard case .committed = await (try opened).append([batch]) else { throw ModelFailure("not taken") }
     return "append"

@@ -243,14 +243,13 @@ struct DeviceListTests {
     let database = try await rig.fleet(kind)
     let (_, token) = EnrollmentToken.new(keyID: "main", devicesMax: 3, expireTime: 7)
     try await DeviceStore(database).add(token)
-    let back = "DROP TABLE device_facts; ALTER TABLE tokens DROP COLUMN tags;"
     switch database {
     case .folder(let folder):
       let connection = try SQLiteConnection(.init(path: folder + "/fleet.db"))
-      try connection.execute(back + "PRAGMA user_version = 2")
+      try connection.execute(StoreRig.fleetOfFirstVersion + "PRAGMA user_version = 2")
     case .server(let target):
       let connection = try PostgreSQLSetup(target: target, deadline: .seconds(60)).connect()
-      try connection.execute(back + "UPDATE prism_schema SET version = 22", by: Deadline(.seconds(60)))
+      try connection.execute(PostgreSQLRig.firstVersion, by: Deadline(.seconds(60)))
     }
     let tags = try #require(DeviceTags(["region": "eu"]))
     let (_, other) = EnrollmentToken.new(keyID: "main", devicesMax: 1, expireTime: 8, tags: tags)

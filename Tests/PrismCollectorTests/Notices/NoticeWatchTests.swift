@@ -120,27 +120,26 @@ struct NoticeWatchTests {
   @Test(
     "the fleet's tables of 0.2.0 get those of notices, and keep what is in them", arguments: StoreRig.Fleet.allCases)
   func migrated(kind: StoreRig.Fleet) async throws {
-    let (rig, number) = (StoreRig(), kind == .sqlite ? 2 : 22)
-    let before = "DROP TABLE notices; DROP TABLE notice_marks; INSERT INTO remote_facts VALUES ('kept', 7);"
+    let (rig, kept) = (StoreRig(), "INSERT INTO remote_facts VALUES ('kept', 7);")
     let fleet: FleetDatabase
     if kind == .sqlite {
       fleet = .folder(rig.path)
       try fleet.prepare()
       let connection = try SQLiteConnection(.init(path: rig.path + "/fleet.db"))
-      try connection.execute("\(before) PRAGMA user_version = \(number)")
+      try connection.execute("\(kept) \(StoreRig.fleetOfFirstVersion) PRAGMA user_version = 2")
     } else {
       let server = try await PostgreSQLRig()
       let target = try PostgreSQLTarget(uri: server.server.uri(server.database))
       _ = try PostgreSQLSetup.migrate(target)
-      _ = try await server.sql("\(before) UPDATE prism_schema SET version = \(number)")
-      #expect(try PostgreSQLSetup.migrate(target) == number + 1)
+      _ = try await server.sql("\(kept) \(PostgreSQLRig.firstVersion)")
+      #expect(try PostgreSQLSetup.migrate(target) == PostgreSQLSchema.version)
       fleet = .server(target)
     }
     let store = NoticeStore(fleet)
     #expect(try await store.move("count/ops", from: nil, to: 1, adding: []))
     #expect(try await store.mark("count/ops") == 1)
-    let kept = try FleetSession(fleet).read { try $0.integer("SELECT value FROM remote_facts WHERE name = 'kept'") }
-    #expect(kept == 7)
+    let value = try FleetSession(fleet).read { try $0.integer("SELECT value FROM remote_facts WHERE name = 'kept'") }
+    #expect(value == 7)
   }
 
   @Test("two replicas that look at once store one notice", arguments: StoreRig.Fleet.allCases)

@@ -7,6 +7,20 @@ import Synchronization
 
 /// A database of a test's own.
 struct PostgreSQLRig {
+  /// Takes the tables back to those of version 0.2.0.
+  static let firstVersion = """
+    DROP FUNCTION prism_lock_group; DROP FUNCTION prism_store_group;
+    CREATE FUNCTION prism_take_group() RETURNS integer LANGUAGE sql AS 'SELECT 1';
+    CREATE FUNCTION prism_id_start() RETURNS integer LANGUAGE sql AS 'SELECT 1';
+    ALTER TABLE streams DROP COLUMN forgotten_unset;
+    ALTER TABLE output_dead RENAME COLUMN time TO noted;
+    ALTER TABLE output_dead ALTER COLUMN noted TYPE timestamptz USING to_timestamp(noted / 1000.0),
+      ALTER COLUMN is_requeued TYPE boolean USING is_requeued = 1, ALTER COLUMN is_requeued SET DEFAULT false;
+    \(StoreRig.fleetOfFirstVersion)
+    UPDATE prism_schema SET version = \(PostgreSQLSchema.firstVersion);
+
+    """
+
   let server: PostgreSQLServer
   let database: String
   private let lines = LogLines()

@@ -38,20 +38,12 @@ struct PostgreSQLStoreTests {
     for one in [rig, fresh] { await (try one.store()).close() }
     let ids = OldIDs(now: SystemTime().unixMilliseconds)
     _ = try await rig.sql(
-      """
-      DROP FUNCTION prism_lock_group; DROP FUNCTION prism_store_group;
-      CREATE FUNCTION prism_take_group() RETURNS integer LANGUAGE sql AS 'SELECT 1';
-      CREATE FUNCTION prism_id_start() RETURNS integer LANGUAGE sql AS 'SELECT 1';
-      ALTER TABLE streams DROP COLUMN forgotten_unset;
-      INSERT INTO streams (device, namespace, kind, packets, received, newest, forgotten) VALUES
-        ('unset', 'prism', 'm', 5, now(), '\(ids.made(daysAgo: 1))', '\(ids.made(in: 1972))'),
-        ('set', 'prism', 'm', 5, now(), '\(ids.made(daysAgo: 1))', '\(ids.made(daysAgo: 5))');
-      ALTER TABLE output_dead RENAME COLUMN time TO noted;
-      ALTER TABLE output_dead ALTER COLUMN noted TYPE timestamptz USING to_timestamp(noted / 1000.0),
-        ALTER COLUMN is_requeued TYPE boolean USING is_requeued = 1, ALTER COLUMN is_requeued SET DEFAULT false;
-      INSERT INTO output_dead VALUES ('x', 7, 'late', to_timestamp(1700000000), true);
-      UPDATE prism_schema SET version = 22;
-      """)
+      PostgreSQLRig.firstVersion + """
+        INSERT INTO streams (device, namespace, kind, packets, received, newest, forgotten) VALUES
+          ('unset', 'prism', 'm', 5, now(), '\(ids.made(daysAgo: 1))', '\(ids.made(in: 1972))'),
+          ('set', 'prism', 'm', 5, now(), '\(ids.made(daysAgo: 1))', '\(ids.made(daysAgo: 5))');
+        INSERT INTO output_dead VALUES ('x', 7, 'late', to_timestamp(1700000000), true);
+        """)
     let store = try rig.store()
     let columns = """
       SELECT string_agg(t, ',' ORDER BY t) FROM (SELECT concat_ws(' ', table_name, column_name, data_type, is_nullable,

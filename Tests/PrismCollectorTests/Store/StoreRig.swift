@@ -42,6 +42,10 @@ final class StoreRig: Sendable {
     }
   }
 
+  /// Takes the fleet's tables back to those of version 0.2.0.
+  static let fleetOfFirstVersion =
+    "DROP TABLE device_facts; ALTER TABLE tokens DROP COLUMN tags; DROP TABLE notices; DROP TABLE notice_marks;"
+
   enum Fleet: String, CaseIterable, Sendable { case sqlite, postgresql }
 
   /// Where what is known of the fleet is kept: all that open it share it.

@@ -29,7 +29,7 @@ struct GroupTransaction {
 
   /// - Returns: an outcome a packet, once all is at rest.
   mutating func run() throws(PostgreSQLError) -> [PacketOutcome] {
-    try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
+    try connection.committing(by: deadline) { () throws(PostgreSQLError) in
       let streams = try lock()
       var group = PacketGroup(submissions, streams, idsSince: receivedTime - PacketID.knownMilliseconds, in: mark)
       try store(group)
@@ -45,8 +45,8 @@ struct GroupTransaction {
   private mutating func lock() throws(PostgreSQLError) -> [StreamID: KnownStream] {
     let deliveries = submissions.map(\.packet.delivery)
     let contexts = deliveries.map(\.context)
-    let found = try connection.query(
-      Self.lock,
+    let found = try connection.begin(
+      with: Self.lock,
       [
         PostgreSQLArray.text(contexts.map(\.deviceID)), PostgreSQLArray.text(contexts.map(\.namespace.text)),
         PostgreSQLArray.text(contexts.map(\.kind.tablePrefix)),

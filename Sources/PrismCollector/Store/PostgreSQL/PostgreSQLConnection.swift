@@ -14,7 +14,7 @@ final class PostgreSQLConnection {
   private let handle: OpaquePointer
   private let notices = Notices()
   /// Statements that begin each transaction: a pool of connections in between may give each to another session.
-  var transactionSettings = ""
+  var transactionSettings: [String] = []
 
   /// Of the session that libpq began. It differs from `pg_backend_pid()` behind a pool.
   var backendID: Int64 { Int64(PQbackendPID(handle)) }
@@ -74,12 +74,44 @@ final class PostgreSQLConnection {
   func query(_ sql: String, _ parameters: [String?] = [], by deadline: Deadline) throws(PostgreSQLError)
     -> PostgreSQLResult
   {
+    guard send(sql, parameters), let result = try finish(deadline) else { throw lost() }
+    return result
+  }
+
+  private func send(_ sql: String, _ parameters: [String?]) -> Bool {
     let values = parameters.map { $0.flatMap { strdup($0) } }
     defer { for value in values { free(value) } }
-    let sent = PQsendQueryParams(
-      handle, sql, Int32(values.count), nil, values.map { UnsafePointer($0) }, nil, nil, 1)
-    guard sent == 1, let result = try finish(deadline) else { throw lost() }
-    return result
+    return PQsendQueryParams(
+      handle, sql, Int32(values.count), nil, values.map { UnsafePointer($0) }, nil, nil, 1) == 1
+  }
+
+  /// Begins a transaction and executes its first statement in one round trip. - Returns: the statement's rows, in binary form.
+  func begin(
+    with sql: String, _ parameters: [String?], by deadline: Deadline
+  ) throws(PostgreSQLError) -> PostgreSQLResult {
+    guard PQenterPipelineMode(handle) == 1 else { throw lost() }
+    let statements = ["BEGIN"] + transactionSettings
+    guard statements.allSatisfy({ send($0, []) }), send(sql, parameters), PQpipelineSync(handle) == 1 else {
+      throw lost()
+    }
+    try flush(deadline)
+    var (last, failure) = (PostgreSQLResult?.none, PostgreSQLError?.none)
+    while true {
+      // nil ends a statement's results; the sync point is the last.
+      let result = try nextResult(deadline)
+      if PQstatus(handle) == CONNECTION_BAD { throw failure ?? result?.error ?? lost() }
+      guard let result else { continue }
+      if result.status == PGRES_PIPELINE_SYNC { break }
+      switch result.status {
+      case PGRES_COMMAND_OK, PGRES_TUPLES_OK: last = result
+      case PGRES_PIPELINE_ABORTED: break
+      default: failure = failure ?? result.error
+      }
+    }
+    guard PQexitPipelineMode(handle) == 1 else { throw lost() }
+    if let failure { throw failure }
+    guard let last else { throw lost() }
+    return last
   }
 
   /// Commits. - Throws: `unconfirmed` where the server warns of it; `lost` and `late` leave the outcome open.
@@ -93,7 +125,7 @@ final class PostgreSQLConnection {
   }
 
   func begin(_ mode: String = "", by deadline: Deadline) throws(PostgreSQLError) {
-    try execute("BEGIN \(mode);\(transactionSettings)", by: deadline)
+    try execute("BEGIN \(mode);" + transactionSettings.joined(separator: ";"), by: deadline)
   }
 
   var isInTransaction: Bool { PQtransactionStatus(handle) != PQTRANS_IDLE }
@@ -102,7 +134,16 @@ final class PostgreSQLConnection {
   func transaction<Result>(
     _ mode: String = "", by deadline: Deadline, _ body: () throws(PostgreSQLError) -> Result
   ) throws(PostgreSQLError) -> Result {
-    try begin(mode, by: deadline)
+    try committing(by: deadline) { () throws(PostgreSQLError) in
+      try begin(mode, by: deadline)
+      return try body()
+    }
+  }
+
+  /// The same of a transaction that `body` begins.
+  func committing<Result>(
+    by deadline: Deadline, _ body: () throws(PostgreSQLError) -> Result
+  ) throws(PostgreSQLError) -> Result {
     do throws(PostgreSQLError) {
       let result = try body()
       try commit(by: deadline)

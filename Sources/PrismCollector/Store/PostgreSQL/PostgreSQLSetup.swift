@@ -75,7 +75,7 @@ public struct PostgreSQLSetup: Sendable {
     if session.int(0, 0) == connection.backendID {
       try connection.execute(settings.map { "SET \($0)" }.joined(separator: ";"), by: by)
     } else {
-      connection.transactionSettings = settings.map { "SET LOCAL \($0)" }.joined(separator: ";")
+      connection.transactionSettings = settings.map { "SET LOCAL \($0)" }
     }
     return (connection, try Self.version(connection, by))
   }
