@@ -189,7 +189,7 @@ class FilledTests(PageCase):
                 with self.subTest(view=name, width=width):
                     self.window.resize(width)
                     self.window.theme(dark)
-                    self.window.block("*/api/v1/fleet*", "*/api/v1/reports*", "*/api/v1/crashes*", "*/api/v1/device*", "*/api/v1/configuration*")
+                    self.window.block("*/api/v1/fleet*", "*/api/v1/reports*", "*/api/v1/crashes*", "*/api/v1/device*", "*/api/v1/configuration*", "*/api/v1/notices*")
                     self.open(path)
                     self.assertIn("The collector does not answer", self.text())
                     self.check(name, errors=["ERR_BLOCKED_BY_CLIENT"])
