@@ -148,8 +148,8 @@ main.addEventListener("change", () => { typed = null; });
 addEventListener("hashchange", () => show());
 addEventListener("keydown", (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, dialog") || !reader?.signedIn) return;
-  const place = "1234".indexOf(event.key);
-  if (place >= 0 && event.key.length === 1) go(VIEWS[place][0]);
+  const view = VIEWS[Number(event.key) - 1];
+  if (view) go(view[0]);
   if (event.key === "/") {
     [...document.querySelectorAll("main input")].find((one) => one.offsetParent && one.type !== "datetime-local")?.focus();
     event.preventDefault();

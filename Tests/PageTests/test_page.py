@@ -183,6 +183,15 @@ class FilledTests(PageCase):
         self.assertEqual(button.get_attribute("aria-pressed"), "false")
         self.check("explorer")
 
+    def test_each_view_has_a_key(self):
+        self.open("/fleet")
+        links = self.window.script("return [...document.querySelectorAll('#views a')].map((one) => one.getAttribute('href'))")
+        self.assertGreater(len(links), 4)
+        for number, link in enumerate(links, 1):
+            self.window.driver.find_element("css selector", "body").send_keys(str(number))
+            self.window.settle()
+            self.assertEqual(self.window.script("return location.hash"), link)
+
     def test_an_error_of_the_api_is_told_with_a_way_out(self):
         for name, path in VIEWS.items():
             for width, dark in [(1440, False), (360, True)]:
