@@ -55,18 +55,11 @@ struct CommandCommand {
     }
     let request = verb == "send" ? try request(Array(words.dropFirst()), namespace, device, arguments) : nil
     let options = try Flags(arguments).options
-    do throws(RecordDesk.Fault) {
-      let desk = try RecordDesk(
-        options, namespace: namespace.text, table: RecordTableName.command.text, device: device)
-      let code: Result<Int32, RecordDesk.Fault>
-      do throws(RecordDesk.Fault) {
-        let command = CommandCommand(desk: desk, isJSON: arguments.contains("--json"))
-        let done = if let request { try await command.send(request) } else { try await command.list() }
-        code = .success(done)
-      } catch { code = .failure(error) }
-      await desk.end()
-      return try code.get()
-    } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
+    return try await CollectorDesk.open(options) { desk throws(CollectorDesk.Fault) -> Int32 in
+      let records = RecordDesk(desk, namespace: namespace, table: .command, device: device)
+      let command = CommandCommand(desk: records, isJSON: arguments.contains("--json"))
+      return if let request { try await command.send(request) } else { try await command.list() }
+    }
   }
 
   // MARK: Sending

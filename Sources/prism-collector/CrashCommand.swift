@@ -50,16 +50,12 @@ struct CrashCommand {
 
   private func printed(_ list: JSONValue) {
     for group in list["groups"]?.array ?? [] {
-      guard !isJSON else {
-        print(OutputText.json(group.text))
-        continue
-      }
       let time = group["lastTime"]?.int.map { RFC3339.text(unixMilliseconds: Int64($0)) }
       let texts = [
         group["fingerprint"]?.string, group["state"]?.string, group["count"]?.int.map(String.init),
         group["devices"]?.int.map(String.init), time, group["reason"]?.string, group["frame"]?.string,
       ]
-      print(texts.map { ($0 ?? "-").printable }.joined(separator: "\t"))
+      CollectorDesk.printRow(group, texts, isJSON)
     }
   }
 

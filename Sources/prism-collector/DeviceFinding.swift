@@ -15,19 +15,10 @@ enum DeviceFinding {
       throw Flags.Fault(exitCode: 64, message: "--namespace must be the name of a namespace")
     }
     let patch = sort == nil ? try patch(Array(values.dropFirst())) : nil
-    do throws(RecordDesk.Fault) {
-      let desk = try CollectorDesk(options)
-      let code: Result<Int32, RecordDesk.Fault>
-      do throws(RecordDesk.Fault) {
-        let done =
-          if let patch { try await tag(desk, values[0], patch, namespace) } else {
-            try await find(desk, values.first ?? "", sort ?? "device")
-          }
-        code = .success(done)
-      } catch { code = .failure(error) }
-      await desk.end()
-      return try code.get()
-    } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
+    return try await CollectorDesk.open(options) { desk throws(CollectorDesk.Fault) -> Int32 in
+      if let patch { return try await tag(desk, values[0], patch, namespace) }
+      return try await find(desk, values.first ?? "", sort ?? "device")
+    }
   }
 
   /// `NAME=TEXT`. - Throws: 64 for other texts.

@@ -73,23 +73,3 @@ enum OutputCommand {
     }
   }
 }
-
-extension CollectorDesk {
-  /// Asks, and closes the store if it was opened for this.
-  static func open(
-    _ options: CollectorOptions, _ body: (CollectorDesk) async throws(Fault) -> Void
-  ) async throws(Flags.Fault) {
-    do throws(Fault) {
-      let desk = try CollectorDesk(options)
-      let result: Result<Void, Fault>
-      do throws(Fault) { result = .success(try await body(desk)) } catch { result = .failure(error) }
-      await desk.end()
-      try result.get()
-    } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
-  }
-
-  /// One thing of a list: a line of JSON, or texts with tabs between them.
-  static func printRow(_ value: JSONValue, _ texts: [String?], _ isJSON: Bool) {
-    print(isJSON ? OutputText.json(value.text) : texts.map { ($0 ?? "-").printable }.joined(separator: "\t"))
-  }
-}

@@ -1,6 +1,7 @@
 import Glibc
 import PrismBase
 import PrismCollector
+import PrismProtocol
 
 /// `prism-collector record …`: reads and changes records, whether the collector runs or not.
 struct RecordCommand {
@@ -66,18 +67,16 @@ struct RecordCommand {
         exitCode: 64, message: "--from: is `\(from ?? "")`, must be the number of a line, with `put` of standard input")
     }
     let options = try Flags(arguments).options
-    do throws(RecordDesk.Fault) {
-      let desk = try RecordDesk(options, namespace: namespace, table: table, device: value("--device"))
-      let code: Result<Int32, RecordDesk.Fault>
-      do throws(RecordDesk.Fault) {
-        let request = RecordCommand(
-          desk: desk, conditions: arguments.given.filter { $0.name == "--field" }.compactMap(\.value),
-          firstLine: firstLine)
-        code = .success(try await request.run(command, Array(words.dropFirst())))
-      } catch { code = .failure(error) }
-      await desk.end()
-      return try code.get()
-    } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
+    guard let namespace = NamespaceName(namespace), let table = RecordTableName(table) else {
+      throw Flags.Fault(
+        exitCode: 64, message: "--namespace and --table must be names of a namespace and of a table of records")
+    }
+    let conditions = arguments.given.filter { $0.name == "--field" }.compactMap(\.value)
+    return try await CollectorDesk.open(options) { desk throws(CollectorDesk.Fault) -> Int32 in
+      let records = RecordDesk(desk, namespace: namespace, table: table, device: value("--device"))
+      let request = RecordCommand(desk: records, conditions: conditions, firstLine: firstLine)
+      return try await request.run(command, Array(words.dropFirst()))
+    }
   }
 
   private func run(_ command: String, _ values: [String]) async throws(RecordDesk.Fault) -> Int32 {

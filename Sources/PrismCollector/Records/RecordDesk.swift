@@ -9,24 +9,10 @@ package final class RecordDesk {
   private let table: String
   private let query: String
 
-  /// - Throws: 64 for wrong names, 69 if the store can't be opened.
-  package convenience init(
-    _ options: CollectorOptions, namespace: String, table: String, device: String?
-  ) throws(Fault) {
-    guard let namespace = NamespaceName(namespace), let table = RecordTableName(table) else {
-      throw Fault(
-        message: "--namespace and --table must be names of a namespace and of a table of records", exitCode: 64)
-    }
-    self.init(try CollectorDesk(options), namespace: namespace, table: table, device: device)
-  }
-
   package init(_ desk: CollectorDesk, namespace: NamespaceName, table: RecordTableName, device: String?) {
     (self.desk, self.table) = (desk, "/records/\(namespace)/\(table)")
     query = device.map { "device=\(PercentEncoding.text($0))" } ?? ""
   }
-
-  /// Closes the store, if it was opened for this.
-  package func end() async { await desk.end() }
 
   // MARK: One record
 
