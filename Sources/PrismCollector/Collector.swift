@@ -151,8 +151,10 @@ public final class Collector: Sendable {
     case .duplicate: return (true, false, nil)
     case .applied(let applied): return (applied.wasDuplicate, applied.isChainBroken, applied)
     case .tooOld:
-      throw CollectorRefusal(
+      var refusal = CollectorRefusal(
         410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")
+      refusal.unixMilliseconds = time.unixMilliseconds
+      throw refusal
     case .predecessorMissing:
       throw CollectorRefusal(425, "the packet before this one is missing; send that one first")
     }

@@ -14,6 +14,8 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   var missing: PacketID?
   /// The packet that is refused. A sender believes a refusal that names its packet at once.
   var packetID: PacketID?
+  /// This clock, for a sender whose own one may be behind; milliseconds since 1970.
+  var unixMilliseconds: Int64?
   /// The place of the change that is at fault among those of its transaction, from 0.
   var place: Int?
   /// The sender of the packet, if the decryption proved it.
@@ -44,6 +46,7 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   var text: String {
     var members = [JSONValue.Member("message", .string(message))]
     if let code { members.append(.init("code", .string(code.rawValue))) }
+    if let unixMilliseconds { members.append(.init("time", .int(Int(unixMilliseconds)))) }
     if let packetID { members.append(.init("packetId", .string(packetID.description))) }
     return JSONValue.object(members).text + "\n"
   }

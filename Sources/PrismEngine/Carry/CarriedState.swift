@@ -25,7 +25,8 @@ enum CarriedState: Sendable, Equatable {
     switch verdict {
     case .accepted: self = .waits
     case .noReceipt: self = .kept("its receipt is missing or proves nothing")
-    case .tooOld(let text), .unavailable(_, let text, _), .outOfOrder(_, let text, _), .misconfigured(_, _, let text):
+    case .tooOld(let text, _), .unavailable(_, let text, _), .outOfOrder(_, let text, _),
+      .misconfigured(_, _, let text):
       self = .kept(text)
     case .unprovenRefusal(let status, _): self = .kept("status \(status) without the collector's proof")
     case .tooLarge, .unacceptable, .unknownDictionary, .unproven, .cancelled, .carried:

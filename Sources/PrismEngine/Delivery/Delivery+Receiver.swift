@@ -26,11 +26,11 @@ extension InFlightQueue.Entry {
   /// The last attempt left as rows in gzip, which every receiver takes; true before the first.
   var isPlain: Bool { lastAttempt.format.map { $0.encoding == .gzip && $0.form == .rows } ?? true }
 
-  /// The last attempt. - Parameter now: milliseconds since 1970.
-  func attempt(now: Int64) -> DeliveryDecision.Attempt {
+  /// The last attempt.
+  func attempt(_ now: Instant) -> DeliveryDecision.Attempt {
     DeliveryDecision.Attempt(
       packet: id, itemCount: itemCount, attempts: attempts, isPending: lastAttempt.pendingCount > 0,
       mayNotBeTaken: !isPlain && !leavesInGzip, hasDictionary: lastAttempt.format?.dictionaryID != nil,
-      now: now)
+      age: claimedAt.map { now.uptime - $0 }, now: now.unixMilliseconds)
   }
 }

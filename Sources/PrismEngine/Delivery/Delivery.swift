@@ -34,6 +34,7 @@ struct Delivery: Sendable {
     let actions = apply(event, now)
     var now = now
     if actions.contains(where: \.isNote) { now.hasNotes = true }
+    now.idTimeMin = receiver.idTimeMin
     return actions + proceed(now)
   }
 
@@ -53,7 +54,7 @@ struct Delivery: Sendable {
     case .looked(let hasRows):
       storeWork = nil
       if hasRows { drain?.hasLooked = true } else { queue.isExhausted = true }
-    case .committed(let claimed): committed(claimed)
+    case .committed(let claimed): committed(claimed, now)
     case .read(let id, let packet):
       storeWork = nil
       if let packet { queue.fill(packet) } else { queue.drop(id) }
@@ -94,11 +95,11 @@ struct Delivery: Sendable {
     queue.isExhausted = false
   }
 
-  private mutating func committed(_ claimed: [ClaimedPacket]) {
+  private mutating func committed(_ claimed: [ClaimedPacket], _ now: Conditions) {
     guard case .commit(let dispositions, let claims) = storeWork else { return }
     storeWork = nil
     queue.committed(dispositions)
-    queue.add(claimed)
+    queue.add(claimed, at: now.instant.uptime)
     if claims > 0 || !kind.isReport && dispositions > 0 { queue.isExhausted = claimed.count < claims }
     if drain?.failure != nil { queue.release() }
   }
@@ -265,7 +266,7 @@ extension Delivery {
     // A reload since it left named another collector.
     let isOfFormer = receiver.address != entry.lastAttempt.collector
     if !isOfFormer { receiver.answered(entry, outcome, configured: now.windowMax, now: now.instant.uptime) }
-    switch DeliveryDecision(outcome.verdict, entry.attempt(now: milliseconds), newID: now.newID) {
+    switch DeliveryDecision(outcome.verdict, entry.attempt(now.instant), newID: now.newID) {
     case .settled(let disposition):
       queue.settle(id, disposition.with(outcome.records))
       return succeeded(id, disposition, outcome, milliseconds)
@@ -274,6 +275,9 @@ extension Delivery {
     case .again where isOfFormer: break
     case .again(let reason, let problem, let retryAfter):
       return fail(problem, reason: reason, retryAfter: retryAfter, now: now)
+    case .remade(let time):
+      receiver.idTimeMin = time
+      queue.remake(id)
     case .confirm:
       queue.doubt(id)
     case .afterPredecessor(let isOverload):

@@ -64,7 +64,7 @@ extension InFlightQueue {
     case .split(let disposition, let first, let second):
       split(id, disposition, first: first, second: second)
       return disposition
-    case .again, .confirm, .afterPredecessor, .withoutDictionary, .inGzip, .kept, .carried: return nil
+    case .again, .confirm, .afterPredecessor, .remade, .withoutDictionary, .inGzip, .kept, .carried: return nil
     }
   }
 }

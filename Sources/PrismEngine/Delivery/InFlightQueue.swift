@@ -10,6 +10,8 @@ struct InFlightQueue: Sendable {
     var itemCount: Int
     /// Of this run of the daemon.
     var attempts = 0
+    /// Uptime when it was claimed; nil: in an earlier run.
+    var claimedAt: Duration?
     /// A byte of it may have left, in this run or an earlier one: it keeps its id and its rows until it settles.
     var mayHaveLeft: Bool
     /// An answer to it could not be believed: it goes on a new connection.
@@ -149,9 +151,9 @@ struct InFlightQueue: Sendable {
     return next
   }
 
-  mutating func add(_ claimed: [ClaimedPacket]) {
+  mutating func add(_ claimed: [ClaimedPacket], at uptime: Duration? = nil) {
     entries += claimed.map {
-      Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: false, content: .claimed($0))
+      Entry(id: $0.id, itemCount: $0.itemCount, claimedAt: uptime, mayHaveLeft: false, content: .claimed($0))
     }
     if let last = claimed.last {
       lastPacketBytes = last.payloads.reduce(last.metas.count) { $0 + $1.count }
@@ -259,8 +261,8 @@ struct InFlightQueue: Sendable {
     guard let index = index(id) else { return }
     let halves = [first, second].map {
       Entry(
-        id: $0, itemCount: 0, mayHaveLeft: false, isHalf: true, leavesInGzip: entries[index].isPlain,
-        content: .stored)
+        id: $0, itemCount: 0, claimedAt: entries[index].claimedAt, mayHaveLeft: false, isHalf: true,
+        leavesInGzip: entries[index].isPlain, content: .stored)
     }
     entries.replaceSubrange(index...index, with: halves)
     dispositions.append(disposition)
@@ -275,6 +277,13 @@ struct InFlightQueue: Sendable {
     dispositions += released.map { .released($0.id) }
     entries.removeSubrange(released.indices)
     isExhausted = false
+  }
+
+  /// The receiver never had the packet: its rows go under another id.
+  mutating func remake(_ id: PacketID) {
+    guard let index = index(id) else { return }
+    (entries[index].mayHaveLeft, entries[index].isHalf) = (false, false)
+    release()
   }
 
   /// The next packet waits for another network. Its rows are given back unless it may have left: then rows that are claimed

@@ -8,6 +8,8 @@ struct KnownReceiver: Sendable {
   /// Announced last.
   private(set) var features = ReceiverFeatures()
   private(set) var window = SendWindow()
+  /// Of packet ids, in milliseconds since 1970: its clock, where this side's is behind.
+  var idTimeMin: Int64 = 0
   private var encodings = EncodingTrust()
 
   /// Packets at a time. - Parameter configured: what the configuration allows.

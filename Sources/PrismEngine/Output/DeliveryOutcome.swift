@@ -19,7 +19,7 @@ public struct DeliveryOutcome: Sendable, Equatable {
     /// The receiver can't take something in it.
     case unacceptable(status: Int, message: String)
     /// The receiver does not know any more whether it has the packet: it forgot the ids of packets as old as this one.
-    case tooOld(message: String)
+    case tooOld(message: String, receiverTime: Int64? = nil)
     /// The receiver does not have the packet before this one, and took neither: 425, where that may still come, or 409.
     case outOfOrder(status: Int, cause: String, retryAfter: Duration?)
     /// A fault of configuration, here or there: no packet would get through.

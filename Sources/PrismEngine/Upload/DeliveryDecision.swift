@@ -9,6 +9,8 @@ enum DeliveryDecision: Sendable, Equatable {
   case split(Disposition, first: PacketID, second: PacketID)
   /// The same packet again, after a pause.
   case again(UploadState.Pause.Reason, Problem, retryAfter: Duration? = nil)
+  /// Its rows go at once under another id, which is not of before this time, in milliseconds since 1970.
+  case remade(idTimeMin: Int64)
   /// The same packet at once, on a new connection.
   case confirm
   /// The same packet, once the one before it has its receipt. - Parameter isOverload: fewer at a time would be better.
@@ -41,8 +43,18 @@ enum DeliveryDecision: Sendable, Equatable {
     var mayNotBeTaken = false
     /// It left with a dictionary.
     var hasDictionary = false
+    /// Since it was claimed; nil: in an earlier run.
+    var age: Duration?
     /// Milliseconds since 1970.
     var now: Int64
+
+    /// The packet is younger than its id, by the receiver's clock: this side's clock was behind, and the receiver, which
+    /// keeps ids for 30 days, never had it.
+    func isYounger(thanIDAt receiverTime: Int64) -> Bool {
+      let daysMilliseconds: Int64 = 29 * 86_400_000
+      return age.map { $0 < .milliseconds(daysMilliseconds) } ?? false
+        && packet.unixMilliseconds < receiverTime - daysMilliseconds
+    }
   }
 
   /// - Parameter newID: makes the ids of halves.
@@ -70,7 +82,8 @@ enum DeliveryDecision: Sendable, Equatable {
       self = Self.halve(attempt, status: status, message, newID)
     // The answer to its predecessor decides.
     case .tooOld where attempt.isPending: self = .afterPredecessor(isOverload: false)
-    case .tooOld(let message): self = .settled(Self.dead(attempt, status: 410, message))
+    case .tooOld(_, let time?) where attempt.isYounger(thanIDAt: time): self = .remade(idTimeMin: time)
+    case .tooOld(let message, _): self = .settled(Self.dead(attempt, status: 410, message))
     case .outOfOrder(let status, _, _) where attempt.isPending: self = .afterPredecessor(isOverload: status == 425)
     case .outOfOrder(let status, let cause, let retryAfter):
       self = .again(.failure, Problem(cause: cause, status: status), retryAfter: retryAfter)

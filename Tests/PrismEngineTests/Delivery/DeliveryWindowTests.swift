@@ -203,6 +203,36 @@ struct DeliveryWindowTests {
     #expect(table.after(Table.accepts(2, window: 8)) == ["accepted", "circuit succeeded", "read 3"])
   }
 
+  @Test(
+    "a clock that is behind the receiver's costs nothing: the rows are claimed under ids of the receiver's time, once")
+  func clockBehind() throws {
+    var table = Table()
+    _ = table.after(.upload(.wanted))
+    _ = table.after(.recovered([], lastAccepted: nil, sender: nil))
+    _ = table.after(.looked(hasRows: true))
+    _ = table.after(.committed([Table.claimed(1)]))
+    _ = table.after(.built([Table.built(1)]))
+    _ = table.after(.committed([Table.claimed(2)]))
+    let time = table.conditions.instant.unixMilliseconds + 40 * 86_400_000
+    let tooOld = { (id: PacketID) in
+      Delivery.Event.answered(id, DeliveryOutcome(.tooOld(message: "", receiverTime: time), mayHaveLeft: true))
+    }
+    let actions = table.delivery.handle(tooOld(Table.id(1)), table.conditions)
+    guard case .commit(let turn) = actions.last, let claim = turn.claims.first else {
+      Issue.record("\(actions.map(Table.words))")
+      return
+    }
+    #expect(turn.dispositions == [1, 2].map { .released(Table.id($0)) })
+    #expect(claim.packetID.unixMilliseconds == time)
+    let again = ClaimedPacket(
+      id: claim.packetID, namespace: claim.namespace, kind: .meta, createdTime: 0, ledgerHeader: "",
+      metas: [0x7B, 0x7D],
+      itemCount: 2, payloads: [], clock: Table.claimed(1).clock)
+    #expect(table.after(.committed([again])) == ["build new"])
+    #expect(table.after(.built([Table.built(again)])).contains("post new"))
+    #expect(table.after(tooOld(claim.packetID)).contains("log deadLetter(status: 410)"), "the clocks don't explain it")
+  }
+
   @Test("of a packet whose predecessor is accepted, a missing one is a failure")
   func missesAccepted() {
     var table = Table()

@@ -111,4 +111,20 @@ struct DeliveryDecisionTests {
     let (result, made) = Self.settle(.tooOld(message: "m"), items: 100)
     #expect(result == .settled(.dead(Self.ids[0], cause: cause)) && made == 0)
   }
+
+  /// The receiver keeps ids for 30 days: a younger packet with an older id was made by a clock that was behind.
+  @Test(
+    "a packet that is younger than its id was never stored: its rows go under another id",
+    arguments: [
+      (0, 30, true), (28, 30, true), (0, 20_000, true), (29, 40, false), (0, 28, false), (0, -400, false),
+      (nil, 40, false),
+    ] as [(ageDays: Int?, aheadDays: Int64, isRemade: Bool)])
+  func behind(ageDays: Int?, aheadDays: Int64, isRemade: Bool) {
+    let time = Self.ids[0].unixMilliseconds + aheadDays * 86_400_000
+    let attempt = DeliveryDecision.Attempt(
+      packet: Self.ids[0], itemCount: 3, attempts: 2, age: ageDays.map { .seconds($0 * 86_400) }, now: 5000)
+    let decision = DeliveryDecision(.tooOld(message: "m", receiverTime: time), attempt) { Self.ids[1] }
+    let cause = Disposition.DeadCause(status: 410, message: "m", unixMilliseconds: 5000, attempts: 2)
+    #expect(decision == (isRemade ? .remade(idTimeMin: time) : .settled(.dead(Self.ids[0], cause: cause))))
+  }
 }

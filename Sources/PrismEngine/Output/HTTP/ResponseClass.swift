@@ -54,7 +54,7 @@ enum ResponseClass {
     switch status {
     case 200...299: return isAccepted ? .accepted(wasDuplicate: body.isDuplicate) : .noReceipt(status: status)
     case 413: return .tooLarge(status: status, message: body.message)
-    case 410: return .tooOld(message: body.message)
+    case 410: return .tooOld(message: body.message, receiverTime: body.time)
     case 415 where body.code == .unknownDictionary: return .unknownDictionary
     case 400, 415, 422:
       guard body.code?.isOfConfiguration == true else { return .unacceptable(status: status, message: body.message) }
@@ -84,6 +84,8 @@ private struct AnswerBody {
   var code: PacketRefusal?
   /// The packet that the answer is for.
   var packetID: PacketID?
+  /// The receiver's clock, in milliseconds since 1970.
+  var time: Int64?
   /// Cut at 512 bytes; empty if there is no message.
   var message = ""
 
@@ -93,6 +95,7 @@ private struct AnswerBody {
     isDuplicate = value["duplicate"]?.bool ?? false
     code = value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }
     packetID = value["packetId"]?.string.flatMap { PacketID($0) }
+    time = value["time"]?.int.map { Int64($0) }
     message = (value["message"]?.string ?? "").cut(atBytes: 512)
   }
 }
