@@ -64,6 +64,17 @@ enum Crowd {
     guard ran.exitCode == 0 else { throw Failed("the records were not taken: \(ran.error)") }
   }
 
+  /// Open ones, connections among them.
+  static func descriptors(_ process: Int32) throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").count
+  }
+
+  static func peakBytes(_ process: Int32) throws -> Int {
+    let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+    return try #require(Int(line.filter(\.isNumber))) * 1024
+  }
+
   struct Service: Decodable {
     let answers: Int, refused: Int
     let p50Ms: Double, p99Ms: Double, maxMs: Double
@@ -77,6 +88,33 @@ enum Crowd {
     return try JSONDecoder().decode(Service.self, from: Data(ran.output.utf8))
   }
 
+  /// Sixteen readers ask a collector for these paths over and over.
+  /// - Parameter reads: whether they read the answers.
+  static func ask(
+    _ paths: [String], reads: Bool, of port: UInt16, token: String, by user: UInt32, in folder: String, seconds: Int
+  ) throws -> Child {
+    let list = "\(folder)/paths"
+    try paths.joined(separator: "\n").write(toFile: list, atomically: true, encoding: .utf8)
+    chmod(list, 0o644)
+    let words =
+      [python, try copy(in: folder), "routes", "\(port)", "\(seconds)", "8", token, list, reads ? "read" : "unread"]
+    return try Child("/usr/bin/env", prefix(user) + words, log: "\(folder)/attack-\(user).log")
+  }
+
+  /// Posts packets one after the other, each until it has its receipt.
+  /// - Parameter packets: whole requests.
+  static func service(of port: UInt16, _ packets: [[UInt8]], in folder: String) async throws -> Service {
+    let place = "\(folder)/posts"
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+    for (number, packet) in packets.enumerated() {
+      try Data(packet).write(to: URL(filePath: "\(place)/\(number)"))
+    }
+    let words = [try copy(in: folder), "post", "\(port)", "\(packets.count)", place]
+    let ran = try await Programs.run(python, words)
+    guard ran.exitCode == 0 else { throw Failed("the device was not served: \(ran.error)") }
+    return try JSONDecoder().decode(Service.self, from: Data(ran.output.utf8))
+  }
+
   /// Reports `type-0` and so on to `shop` under these ids. - Returns: how many were answered in which way.
   static func send(_ count: Int, _ type: String, by user: UInt32, on harness: Harness) async throws -> [String: Int] {
     let words = [python, try copy(in: harness.folder), "send", harness.ingest, "\(count)", type]
@@ -84,4 +122,33 @@ enum Crowd {
     guard ran.exitCode == 0 else { throw Failed("\(user) was not served: \(ran.error)") }
     return try JSONDecoder().decode([String: Int].self, from: Data(ran.output.utf8))
   }
+}
+
+/// A memory cgroup with the unit's `MemoryMax`: a program in it is killed beyond, what the kernel keeps for it included.
+struct MemoryCage {
+  /// `MemoryMax` of both units.
+  private static let bytesMax = 512 << 20
+  private let folder: String
+
+  /// The words before a program that goes into it.
+  var words: [String] { ["sh", "-c", "echo 0 >\(folder)/cgroup.procs && exec \"$@\"", "sh"] }
+
+  /// nil where a test may make none: another version of cgroups, or no root.
+  init?() {
+    folder = "/sys/fs/cgroup/memory/prism-test-\(UUID().uuidString)"
+    guard mkdir(folder, 0o755) == 0 else { return nil }
+    guard (try? Self.write(Self.bytesMax, to: "\(folder)/memory.limit_in_bytes")) != nil else {
+      remove()
+      return nil
+    }
+  }
+
+  private static func write(_ number: Int, to path: String) throws {
+    let file = try FileHandle(forUpdating: URL(filePath: path))
+    try file.write(contentsOf: Data("\(number)\n".utf8))
+    try file.close()
+  }
+
+  /// Its program has ended.
+  func remove() { rmdir(folder) }
 }

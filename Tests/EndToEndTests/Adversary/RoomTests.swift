@@ -4,7 +4,7 @@ import PrismTestSupport
 import Testing
 
 /// Each verb of each input, compressed, with the dearest answer, read and unread, by 16 users at once. The daemon stays below
-/// 96 MiB, serves a good user beside them, and ends after SIGTERM.
+/// 96 MiB in a memory cgroup as the unit's, serves a good user beside them, and ends after SIGTERM.
 ///
 /// The short form takes one of each class and counts; the long form (`make soak-adversary`) takes all, and measures times.
 @Suite(.serialized, .enabled(if: Crowd.isPermitted, Crowd.why))
@@ -45,8 +45,11 @@ struct RoomTests {
   @Test("memory, answers and the end are bounded", arguments: attacks)
   func attacked(attack: Attack) async throws {
     let (otlp, forward) = (try Harness.freePort(), try Harness.freePort())
+    let cage = MemoryCage()
+    defer { cage?.remove() }
     let harness = try await Crowd.harness(
-      "otlp: {listen: \"127.0.0.1:\(otlp)\"}\nforward: {listen: \"127.0.0.1:\(forward)\"}", namespaces: Self.namespaces)
+      "otlp: {listen: \"127.0.0.1:\(otlp)\"}\nforward: {listen: \"127.0.0.1:\(forward)\"}", namespaces: Self.namespaces,
+      limits: cage?.words ?? [])
     do {
       try await check(attack, harness, [.otlp: "\(otlp)", .forward: "\(forward)"])
     } catch {
@@ -65,10 +68,10 @@ struct RoomTests {
         attack.kind, by: Crowd.firstAttacker + $0, on: harness, port: ports[attack.place], seconds: Self.seconds,
         connections: attack.connections)
     }
-    let sockets = try Self.sockets(process)
-    try await waitUntil("\(attack.kind) has begun") { try Self.sockets(process) >= sockets + 40 }
+    let sockets = try Crowd.descriptors(process)
+    try await waitUntil("\(attack.kind) has begun") { try Crowd.descriptors(process) >= sockets + 40 }
     let service = try await Crowd.service(of: harness, count: Self.answers)
-    let peak = try Self.peakBytes(process)
+    let peak = try Crowd.peakBytes(process)
     let duration = try await ContinuousClock().measure { try await harness.endDaemon(SIGTERM) }
     print("room: \(attack.testDescription): \(peak >> 20) MiB, p99 \(service.p99Ms) ms, SIGTERM \(duration)")
     #expect(service.answers == Self.answers)
@@ -78,15 +81,5 @@ struct RoomTests {
       #expect(duration < .seconds(5))
     }
     for attacker in attackers { try await attacker.end(SIGKILL) }
-  }
-
-  private static func sockets(_ process: Int32) throws -> Int {
-    try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").count
-  }
-
-  private static func peakBytes(_ process: Int32) throws -> Int {
-    let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
-    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
-    return try #require(Int(line.filter(\.isNumber))) * 1024
   }
 }

@@ -4,6 +4,8 @@ usage: attack.py KIND SOCKET SECONDS [CONNECTIONS]
        attack.py KIND PORT SECONDS CONNECTIONS   of `BOMBS`, over TCP
        attack.py fill SOCKET COUNT       puts COUNT records of 10 KB into the table part of shop
        attack.py good SOCKET COUNT       prints {"answers", "refused", "p50Ms", "p99Ms", "maxMs"} as JSON
+       attack.py routes PORT SECONDS CONNECTIONS TOKEN FILE read|unread   asks a collector for the paths in FILE, as a reader
+       attack.py post PORT COUNT FOLDER  posts FOLDER/0 to FOLDER/(COUNT-1), whole requests, and prints as `good` does
        attack.py send SOCKET COUNT TYPE  reports TYPE-0 to TYPE-(COUNT-1), prints {"stored", "duplicate", ...} as JSON
 
 An attacker ends by itself after SECONDS, or with the socket; whatever the daemon does to its connections, it opens new ones.
@@ -253,6 +255,70 @@ def good(path, count):
             client = None
         waits.append((time.monotonic() - begun) * 1000)
         time.sleep(0.002)
+    summary(waits, refused)
+
+
+def routes(port, end, count, token, paths, reads):
+    """Each connection asks for every path, beginning at one of its own, and then again."""
+    head = "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\nAccept-Encoding: gzip\r\n\r\n"
+    requests, opened, begun = [(head % path).encode() for path in paths], {}, 0
+    selector = selectors.DefaultSelector()
+    while time.monotonic() < end:
+        while len(opened) < count:
+            client = socket.create_connection(("127.0.0.1", port))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.setblocking(False)
+            at = begun % len(requests)
+            opened[client], begun = memoryview(b"".join(requests[at:] + requests[:at])), begun + 1
+            selector.register(client, selectors.EVENT_WRITE | (selectors.EVENT_READ if reads else 0))
+        for key, ready in selector.select(0.05):
+            client = key.fileobj
+            try:
+                ended = ready & selectors.EVENT_READ and not client.recv(65536)
+                if ready & selectors.EVENT_WRITE:
+                    opened[client] = opened[client][client.send(opened[client]) :]
+                    if not opened[client]:
+                        opened[client] = memoryview(b"".join(requests))
+            except BlockingIOError:
+                continue
+            except OSError:
+                ended = True
+            if ended:
+                selector.unregister(client)
+                client.close()
+                del opened[client]
+
+
+def post(port, count, folder):
+    waits, refused, client = [], 0, None
+    for number in range(count):
+        with open(f"{folder}/{number}", "rb") as file:
+            request = file.read()
+        begun = time.monotonic()
+        while True:
+            try:
+                if client is None:
+                    client = socket.create_connection(("127.0.0.1", port), 600)
+                    answers = client.makefile("rb")
+                client.sendall(request)
+                status, length = answers.readline(), 0
+                while (line := answers.readline().strip()):
+                    length = int(line[15:]) if line.lower().startswith(b"content-length:") else length
+                answers.read(length)
+                if b" 200 " in status:
+                    break
+            except ConnectionError:
+                pass
+            refused += 1
+            client.close()
+            client = None
+            time.sleep(0.01)
+        waits.append((time.monotonic() - begun) * 1000)
+        time.sleep(0.002)
+    summary(waits, refused)
+
+
+def summary(waits, refused):
     waits.sort()
     figures = {"answers": len(waits), "refused": refused, "p50Ms": waits[len(waits) // 2]}
     figures["p99Ms"], figures["maxMs"] = waits[len(waits) * 99 // 100], waits[-1]
@@ -280,6 +346,12 @@ def main():
     end = time.monotonic() + number
     if kind == "good":
         good(path, int(number))
+    elif kind == "post":
+        post(int(path), int(number), sys.argv[4])
+    elif kind == "routes":
+        count, token, file, reads = sys.argv[4:]
+        with open(file) as paths:
+            routes(int(path), end, int(count), token, paths.read().split("\n"), reads == "read")
     elif kind == "send":
         send(path, int(number), sys.argv[4])
     elif kind == "fill":
