@@ -231,7 +231,7 @@ soak-fuzz: bootstrap ## an hour of libFuzzer for each harness of Tests/Fuzz
 	scripts/fuzz 3600
 soak-adversary: soak-build build ## every attack on release programs, with 1,000 answers each; on a machine that does nothing else
 	PRISM_PROGRAMS=$(abspath $(BINARIES)) PRISM_SOAK=2 SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=1 \
-	  swift test --skip-build --filter 'AdversaryTests|RoomTests|StrangerTests|CollectorBombTests'
+	  swift test --skip-build --filter 'AdversaryTests|RoomTests|StrangerTests|CollectorBombTests|DeviceFleetTests'
 soak-life: bootstrap ## 500 simulated lives of two days each, on optimized tests
 	scripts/soak-lives 500
 
@@ -239,7 +239,7 @@ bench-build: build
 	@$(RELEASE) --product packet-bench >&2
 	@$(RELEASE) --product collector-bench >&2
 	@bench/fetch-peers >&2
-bench: bench-build ## S1 to S13, with syslog-ng and rsyslog beside: medians of 3 runs, within 10 minutes
+bench: bench-build ## S1 to S13 and S17, with syslog-ng and rsyslog beside: medians of 3 runs, within 10 minutes
 	@bench/run
 bench-json: bench-build ## the same for machines: all that is printed to stdout is JSON
 	@bench/run --json

@@ -23,9 +23,9 @@ KEY = "00112233445566778899aabbccddeeff"
 
 def build_tools():
     TOOLS.mkdir(parents=True, exist_ok=True)
-    for name in ("load", "requests", "sink", "wanlink"):
+    for name in ("devices", "load", "requests", "sink", "wanlink"):
         source = ROOT / "bench" / f"{name}.c"
-        command = ["clang", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source, "-lcrypto"]
+        command = ["clang", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source, "-lssl", "-lcrypto", "-lz"]
         subprocess.run(command, check=True)
 
 
@@ -326,6 +326,15 @@ class Collector:
             [self.programs / "collector-bench", str(self.port), self.key, *map(str, (senders, rows, packets, window, rate))],
             check=True, capture_output=True, text=True)
         return json.loads(out.stdout)["seconds"]
+
+    def serve(self, devices, interval, seconds, strangers=0):
+        """What so many devices with a connection each see, that post a packet of 10 rows each `interval` seconds, beside
+        connections that prove nothing."""
+        out = subprocess.run(
+            [TOOLS / "devices", "--to", f"127.0.0.1:{self.port}", "--key", self.key.read_text().strip(), "--devices", str(devices),
+             "--interval", str(interval), "--seconds", str(seconds), "--strangers", str(strangers)],
+            check=True, capture_output=True, text=True)
+        return json.loads(out.stdout)
 
     def put_records(self, table, lines, namespace="bench"):
         """Changes records of the fleet, a thousand lines in a transaction."""

@@ -1,4 +1,4 @@
-"""S1 to S13: each is a function that runs once and answers its figures by name."""
+"""S1 to S13 and S17: each is a function that runs once and answers its figures by name."""
 
 import contextlib
 import json
@@ -176,6 +176,19 @@ def collector(programs, events, rows, senders, store="SQLite", window=4):
             "eventsPerSecond": events / seconds,
             "cpuSecondsPerMillion": (after.cpu_seconds - before.cpu_seconds) * 1e6 / events,
             "peakMiB": after.peak_bytes / 2**20,
+        }
+
+
+def fleet(programs, devices, interval, seconds, strangers, store="SQLite"):
+    """S17: a fleet posts to one collector with default limits; the strangers' bodies never end."""
+    with receiver(programs, store) as prism:
+        before = prism.cost
+        seen = prism.serve(devices, interval, seconds, strangers)
+        after = prism.cost
+        return {
+            "p50Milliseconds": seen["p50Seconds"] * 1000, "p99Milliseconds": seen["p99Seconds"] * 1000,
+            "neverServed": seen["never"], "refused": seen["refused"],
+            "cpuPercent": (after.cpu_seconds - before.cpu_seconds) / seconds * 100, "peakMiB": after.peak_bytes / 2**20,
         }
 
 
