@@ -4,7 +4,7 @@ import PrismProtocol
 import PrismTestSupport
 import Testing
 
-/// A fleet in one program (bench/devices.c), each device with a connection and a stream of its own, against one collector with
+/// A fleet in one program (bench/devices.c), each device with a connection and a stream of its own. It posts to one collector with
 /// default limits, beside strangers who hold the most of a large body back.
 ///
 /// The long form (`make soak-adversary`) also measures times.
@@ -16,7 +16,7 @@ import Testing
     let p99Seconds: Double
   }
 
-  @Test("of 2,000 devices none starves, and no packet is refused or stored twice", arguments: [0, 300])
+  @Test("each of 2,000 devices is served, and no packet is refused or stored twice", arguments: [0, 300])
   func served(strangers: Int) async throws {
     try await withHarness(namespaces: [:]) { harness in
       let program = "\(harness.folder)/devices"
@@ -37,7 +37,7 @@ import Testing
       print("fleet beside \(strangers) strangers: \(ran.output)")
       #expect(seen.never == 0 && seen.refused == 0 && seen.lost == 0, "\(ran.output)")
       if Self.isLong { #expect(seen.p99Seconds <= 1) }
-      // What was on its way at the end may be stored.
+      // A packet that was on its way at the end may be stored.
       let stored = try await harness.query(
         "SELECT count(DISTINCT device || n), count(*) FROM (SELECT device, json_extract(meta, '$.seq') AS n FROM report)"
       )

@@ -133,7 +133,7 @@ struct MemoryCage {
   /// The words before a program that goes into it.
   var words: [String] { ["sh", "-c", "echo 0 >\(folder)/cgroup.procs && exec \"$@\"", "sh"] }
 
-  /// nil where a test may make none: another version of cgroups, or no root.
+  /// nil where a test can't make it: another version of cgroups, or no root.
   init?() {
     folder = "/sys/fs/cgroup/memory/prism-test-\(UUID().uuidString)"
     guard mkdir(folder, 0o755) == 0 else { return nil }

@@ -48,7 +48,7 @@ import Testing
         "page", "http-request return status 200 content-type text/html string \"<html></html>\"; server c COLLECTOR"),
       Fault("other-scheme", "http-request redirect scheme https; server c COLLECTOR"),
       Fault("too-many", "http-request deny deny_status 429; server c COLLECTOR"),
-      Fault("plain-to-tls", "server c COLLECTOR ssl verify none"),
+      Fault("plain-to-tls", "server c COLLECTOR ssl verify required ca-file FOLDER/ca.pem"),
       Fault("answer-refused", "http-response deny; server c COLLECTOR"),
     ]
 
