@@ -69,7 +69,10 @@ let package = Package(
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
     library(
       "PrismLinux",
-      ["PrismBase", "PrismProtocol", "PrismConfig", "PrismAdmission", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
+      [
+        "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission", "PrismInputs", "PrismEngine",
+        "PrismHTTP", "CCurl", "CLinux",
+      ]),
     library("PrismInputs", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission", "CLinux"]),
     .target(name: "CPrism"),
     library("PrismClient", ["PrismBase", "PrismProtocol", "CPrism"]),
@@ -133,7 +136,8 @@ let package = Package(
     tests(
       "PrismLinuxTests",
       [
-        "PrismLinux", "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol", "PrismBase",
+        "CLinux", "PrismLinux", "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol",
+        "PrismBase",
         "PrismTestSupport",
       ]),
     tests(

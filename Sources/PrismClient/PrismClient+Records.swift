@@ -12,8 +12,7 @@ extension PrismClient {
     _ fields: JSONValue, as id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism,
     if condition: VersionCondition? = nil
   ) throws(ClientError) -> Int {
-    let answer = try ask(.put, namespace, table, members(id, condition) + [.init("fields", fields)])
-    return answer["version"]?.int ?? 0
+    try ask(.put, namespace, table, members(id, condition) + [.init("fields", fields)])["version"]?.int ?? 0
   }
 
   /// Changes fields of a record by a JSON Merge Patch (RFC 7396): null removes a field. An absent record is made.
@@ -23,8 +22,7 @@ extension PrismClient {
     _ fields: JSONValue, of id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism,
     if condition: VersionCondition? = nil
   ) throws(ClientError) -> Int {
-    let answer = try ask(.patch, namespace, table, members(id, condition) + [.init("fields", fields)])
-    return answer["version"]?.int ?? 0
+    try ask(.patch, namespace, table, members(id, condition) + [.init("fields", fields)])["version"]?.int ?? 0
   }
 
   /// Deletes a record, here and at the server. An absent one is no fault. - Throws: also `refused`.

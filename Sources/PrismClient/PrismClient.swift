@@ -95,12 +95,7 @@ public actor PrismClient {
       return chunk.bytes
     }
     guard let first = next() else { return outcome }
-    var head: [UInt8]? = first
-    try connection.exchange {
-      () throws(ClientError) in
-      defer { head = nil }
-      return head ?? next()
-    } onLine: { (line) throws(ClientError) in
+    try connection.exchange(first, then: next) { (line) throws(ClientError) in
       try outcome.take(line)
       progress(outcome.answered)
       return ended && outcome.answered >= sent
@@ -147,13 +142,8 @@ public actor PrismClient {
 
   private func askOnce(_ question: JSONValue) throws(ClientError) -> JSONValue {
     let connection = try connected(.each)
-    var output: [UInt8]? = question.bytes + [UInt8(ascii: "\n")]
     var answer: JSONValue?
-    try connection.exchange {
-      () throws(ClientError) in
-      defer { output = nil }
-      return output
-    } onLine: { (line) throws(ClientError) in
+    try connection.exchange(question.bytes + [UInt8(ascii: "\n")]) { (line) throws(ClientError) in
       answer = try? JSONValue(parsing: line)
       return true
     }
@@ -164,15 +154,11 @@ public actor PrismClient {
 
   private func exchange(_ reports: [Report], answers: inout [ReportAnswer]) throws(ClientError) {
     let connection = try connected(.each)
-    var next = answers.count
-    var answered = answers
+    var (rest, answered) = (reports[answers.count...], answers)
     defer { answers = answered }
-    try connection.exchange {
-      () throws(ClientError) in
-      guard next < reports.count else { return nil }
-      defer { next += 1 }
-      return reports[next].requestBytes
-    } onLine: { (line) throws(ClientError) in
+    guard let first = rest.popFirst() else { return }
+    func next() -> [UInt8]? { rest.popFirst()?.requestBytes }
+    try connection.exchange(first.requestBytes, then: next) { (line) throws(ClientError) in
       answered.append(try ReportAnswer(parsing: line))
       return answered.count == reports.count
     }
@@ -199,24 +185,13 @@ public actor PrismClient {
         .init("answer", .string(mode.rawValue)),
       ])
     ]
-    var greeting: [UInt8]? = hello.bytes + [UInt8(ascii: "\n")]
-    var problem: ClientError?
-    try connection.exchange {
-      () throws(ClientError) in
-      defer { greeting = nil }
-      return greeting
-    } onLine: { (line) throws(ClientError) in
-      problem = greetingProblem(try? JSONValue(parsing: line))
-      return true
+    try connection.exchange(hello.bytes + [UInt8(ascii: "\n")]) { (line) throws(ClientError) in
+      let answer = try? JSONValue(parsing: line)
+      if answer?["hello"] != nil { return true }
+      if let refusal = answer.flatMap({ Refusal($0) }) { throw .refused(socket: socket, refusal) }
+      throw .protocolViolation("the greeting was not answered")
     }
-    if let problem { throw problem }
     stream = (mode, connection)
     return connection
-  }
-
-  private func greetingProblem(_ answer: JSONValue?) -> ClientError? {
-    if answer?["hello"] != nil { return nil }
-    if let refusal = answer.flatMap({ Refusal($0) }) { return .refused(socket: socket, refusal) }
-    return .protocolViolation("the greeting was not answered")
   }
 }

@@ -26,14 +26,13 @@ final class SocketStream {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Writes what `nextOutput` gives, chunk by chunk, until it gives nil, and hands each line that comes to `onLine`, until
-  /// that answers true (enough has come).
+  /// Writes `first`, then what `next` gives, chunk by chunk, until it gives nil, and hands each line that comes to `onLine`,
+  /// until that answers true (enough has come).
   /// - Throws: also `connectionLost`; if no byte of this exchange had left, no report of it can be stored.
   func exchange(
-    nextOutput: () throws(ClientError) -> [UInt8]?, onLine: ([UInt8]) throws(ClientError) -> Bool
+    _ first: [UInt8], then next: () -> [UInt8]? = { nil }, onLine: ([UInt8]) throws(ClientError) -> Bool
   ) throws(ClientError) {
-    var output: [UInt8]? = try nextOutput()
-    var written = 0
+    var (output, written): ([UInt8]?, Int) = (first, 0)
     hasWritten = false
     while true {
       while let line = nextLine() { if try onLine(line) { return } }
@@ -43,7 +42,7 @@ final class SocketStream {
         try read()
       } else if let chunk = output {
         written += try write(chunk, from: written)
-        if written == chunk.count { (output, written) = (try nextOutput(), 0) }
+        if written == chunk.count { (output, written) = (next(), 0) }
       }
     }
   }

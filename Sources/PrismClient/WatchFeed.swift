@@ -1,7 +1,7 @@
 import Dispatch
 import Glibc
 import PrismBase
-import PrismProtocol
+public import PrismProtocol
 import Synchronization
 
 /// The state that a watch follows: the switches of a namespace, or the changes of a table.
@@ -101,13 +101,10 @@ final class WatchFeed<Watched: WatchedState>: Sendable {
 
   /// One connection, until it ends. - Returns: whether the daemon sent the state.
   private func receive() -> Bool {
-    var (output, hasAnswer): ([UInt8]?, Bool) = (question, false)
+    var hasAnswer = false
     do throws(ClientError) {
-      try SocketStream(path: socket, timeout: nil, stop: stopPipe.reader).exchange {
-        () throws(ClientError) in
-        defer { output = nil }
-        return output
-      } onLine: { (line) throws(ClientError) in
+      let stream = try SocketStream(path: socket, timeout: nil, stop: stopPipe.reader)
+      try stream.exchange(question) { (line) throws(ClientError) in
         guard let value = try? JSONValue(parsing: line),
           let told = (value["watch"] ?? value["changed"]).flatMap({ Watched($0) })
         else { return true }  // refused, or ended: it may be configured later
@@ -135,4 +132,72 @@ typealias SettingsFeed = WatchFeed<NamespaceSwitches>
 
 extension NamespaceSwitches: WatchedState {
   var withoutDetails: NamespaceSwitches { self }
+}
+
+/// The watches of one client: one connection for each namespace's switches and for each table that it follows.
+final class ClientWatches: Sendable {
+  private struct Feeds {
+    var settings: [NamespaceName: SettingsFeed] = [:]
+    var tables: [NamespaceName: [RecordTableName: WatchFeed<RecordChange>]] = [:]
+  }
+
+  private let socket: String
+  private let feeds = Mutex(Feeds())
+
+  init(socket: String) { self.socket = socket }
+
+  func settings(of namespace: NamespaceName) -> SettingsFeed {
+    feeds.withLock { feeds in
+      if let feed = feeds.settings[namespace] { return feed }
+      let feed = SettingsFeed(
+        socket: socket, watch: ["namespace": .string(namespace.text), "configuration": true])
+      feeds.settings[namespace] = feed
+      return feed
+    }
+  }
+
+  func changes(of table: RecordTableName, in namespace: NamespaceName) -> WatchFeed<RecordChange> {
+    feeds.withLock { feeds in
+      if let feed = feeds.tables[namespace]?[table] { return feed }
+      let feed = WatchFeed<RecordChange>(
+        socket: socket, watch: ["namespace": .string(namespace.text), "table": .string(table.text)])
+      feeds.tables[namespace, default: [:]][table] = feed
+      return feed
+    }
+  }
+
+  /// Ends all connections and sequences. Call it once, at the end of the client.
+  func stop() {
+    let feeds = feeds.withLock { $0 }
+    for feed in feeds.settings.values { feed.stop() }
+    for feed in feeds.tables.values.flatMap(\.values) { feed.stop() }
+  }
+}
+
+/// A state of a table of records, as a watch tells it.
+public struct RecordChange: Sendable, Equatable {
+  /// The number of the table's changes: of two states the one with another number is a newer one.
+  public var generation: Int
+  /// The records that changed since the state before it; nil: read the whole table, as at the beginning.
+  public var ids: [RecordID]?
+
+  /// `{"generation":18,"ids":["a"]}`, as the daemon tells it.
+  public var json: JSONValue {
+    let ids = ids.map { [JSONValue.Member("ids", .array($0.map { .string($0.text) }))] } ?? []
+    return .object([.init("generation", .int(generation))] + ids)
+  }
+
+  init(generation: Int, ids: [RecordID]?) { (self.generation, self.ids) = (generation, ids) }
+}
+
+extension RecordChange: WatchedState {
+  init?(_ value: JSONValue) {
+    guard let generation = value["generation"]?.int else { return nil }
+    let ids = value["ids"]?.array.map { $0.compactMap { $0.string.flatMap { RecordID($0) } } }
+    self.init(generation: generation, ids: ids)
+  }
+
+  func says(the other: RecordChange) -> Bool { generation == other.generation }
+
+  var withoutDetails: RecordChange { RecordChange(generation: generation, ids: nil) }
 }

@@ -55,8 +55,8 @@ final class Daemon: Sendable {
       let ingest = try IngestServer(
         listener: try inherited.listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
-        version: version, feed: engine.feed, httpInput: OTLPInput { hub.current },
-        streamInput: ForwardInput(log: log) { hub.current }, filters: filters,
+        version: version, feed: engine.feed, otlp: OTLPInput { hub.current },
+        forward: ForwardInput(log: log) { hub.current }, filters: filters,
         files: files, connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
       inputs = Inputs(ingest, engine: engine, configPath: configPath, log: log)
       let sources = MetricsServer.Sources(

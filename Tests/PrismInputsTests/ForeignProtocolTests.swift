@@ -45,7 +45,6 @@ import Testing
       guard case .report(let event) = await subscription.next() else { throw InputClient.Failure(code: 0) }
       #expect(event.foreign == foreign.title)
       #expect(event.peer?.hasPrefix("user \(getuid()), process \(getpid())") == true)
-      #expect(event.report.peer == event.peer)
       #expect(await rig.server.counters.foreignProtocols == [foreign: 1])
       #expect(await IngestProbe.eventually { await rig.server.counters.connections == 0 })
       #expect(await rig.server.counters.memoryBytes == 0)

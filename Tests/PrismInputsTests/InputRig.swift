@@ -104,8 +104,8 @@ func withInputRig(
   let server = try IngestServer(
     listener: try UnixListener(path: path, mode: 0o600), sink: sink, snapshot: { engine.hub.current },
     facts: HostFacts(deviceID: "device", systemVersion: "Linux"), version: "9.9", feed: engine.feed,
-    httpInput: OTLPInput { engine.hub.current },
-    streamInput: ForwardInput(log: Logger(write: { _ in })) { engine.hub.current },
+    otlp: OTLPInput { engine.hub.current },
+    forward: ForwardInput(log: Logger(write: { _ in })) { engine.hub.current },
     log: Logger(write: { _ in }))
   await server.start()
   try await server.listen(engine.hub.current.daemon)

@@ -12,7 +12,7 @@ import Testing
       cursor: cursor, time: 1_732_154_081_000, fields: fields.map { .init(name: $0.key, value: Array($0.value.utf8)) })
   }
 
-  private static func report(_ entry: JournalEntry) throws -> (name: ReportName, meta: JSONValue, payload: String?) {
+  private static func report(_ entry: JournalEntry) throws -> (name: TailReport, meta: JSONValue, payload: String?) {
     var reports = JournalReports(namespace: "logs")
     let submission = reports.report(entry)
     let meta = try JSONValue(parsing: Array(submission.text.drop { $0 != UInt8.openBrace }))
@@ -43,7 +43,7 @@ import Testing
     let one = try Self.report(Self.entry(["MESSAGE": "a"], cursor: "x"))
     let same = try Self.report(Self.entry(["MESSAGE": "b"], cursor: "x"))
     let other = try Self.report(Self.entry(["MESSAGE": "a"], cursor: "y"))
-    #expect(one.name.reportID == same.name.reportID && one.name.reportID != other.name.reportID)
+    #expect(one.name.reportId == same.name.reportId && one.name.reportId != other.name.reportId)
   }
 
   @Test("replaced bytes and cut fields are named in MENDED") func mended() throws {
@@ -76,7 +76,7 @@ import Testing
     let whole = try #require(taken[3])
     let text = String(decoding: whole.members, as: UTF8.self)
     #expect(text.hasPrefix(#""MESSAGE":"abcdef","CONTAINER_NAME":"web","CONTAINER_PARTIAL_ID":"a""#))
-    #expect(try Self.report(Self.part(1, "ab")).name.reportID == whole.name.reportID)
+    #expect(try Self.report(Self.part(1, "ab")).name.reportId == whole.name.reportId)
     #expect(!reports.isWhole && reports.takeOld(before: .seconds(1)).isEmpty)
     let rest = reports.takeOld(before: .seconds(2))
     #expect(rest.count == 1 && reports.isWhole)

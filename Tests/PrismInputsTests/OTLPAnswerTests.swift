@@ -18,10 +18,11 @@ import Testing
     ] as [(Int, [(Refusal, Int)], Int, Int?)])
   func status(taken: Int, refused: [(Refusal, Int)], status: Int, retrySeconds: Int?) {
     for encoding in OTLPEncoding.allCases {
-      let answer = OTLPAnswer(.logs, encoding, taken: taken, refused: refused.map { (refusal: $0.0, count: $0.1) })
+      let outcome = OTLPOutcome(signal: .logs, taken: taken, refused: refused.map { (refusal: $0.0, count: $0.1) })
+      let answer = outcome.answer(encoding)
       #expect(answer.status == status)
       #expect(answer.retrySeconds == retrySeconds)
-      #expect(answer.encoding == encoding)
+      #expect(answer.contentType == encoding.rawValue)
     }
   }
 
@@ -32,7 +33,7 @@ import Testing
     ]) func partial(signal: OTLPSignal, name: String) throws
   {
     let refused = [Self.unknownType, Self.unknownType, Self.tooLarge].map { (refusal: $0, count: 2) }
-    let answer = OTLPAnswer(signal, .json, taken: 1, refused: refused)
+    let answer = OTLPOutcome(signal: signal, taken: 1, refused: refused).answer(.json)
     let partial = try JSONValue(parsing: answer.body)["partialSuccess"]
     #expect(partial?[name]?.string == "6")
     #expect(
@@ -41,11 +42,12 @@ import Testing
   }
 
   @Test("protobuf answers are what an SDK reads") func protobuf() {
-    let partial = OTLPAnswer(.traces, .protobuf, taken: 1, refused: [(Refusal(.badRequest, "no"), 300)])
+    let refused = OTLPOutcome(signal: .traces, taken: 1, refused: [(Refusal(.badRequest, "no"), 300)])
+    let partial = refused.answer(.protobuf)
     #expect(partial.body == [0x0A, 12, 0x08, 0xAC, 0x02, 0x12, 7] + Array("300: no".utf8))
-    #expect(OTLPAnswer(.logs, .protobuf, taken: 1, refused: []).body.isEmpty)
-    #expect(OTLPAnswer(fault: OTLPFault(400, "bad"), .protobuf).body == [0x08, 3, 0x12, 3] + Array("bad".utf8))
-    #expect(OTLPAnswer(fault: OTLPFault(400, "bad"), .json).body == Array(#"{"code":3,"message":"bad"}"#.utf8))
+    #expect(OTLPOutcome(signal: .logs, taken: 1).answer(.protobuf).body.isEmpty)
+    #expect(OTLPEncoding.protobuf.answer(OTLPFault(400, "bad")).body == [0x08, 3, 0x12, 3] + Array("bad".utf8))
+    #expect(OTLPEncoding.json.answer(OTLPFault(400, "bad")).body == Array(#"{"code":3,"message":"bad"}"#.utf8))
   }
 
   @Test(

@@ -12,7 +12,7 @@ public struct CommitComposer: Sendable {
     /// Committed together.
     public let batches: [ReportBatch]
     /// Stored with the batches; nil if there is no note.
-    public let note: SubmissionGroup.Note?
+    public let note: BatchNote?
     let rows: Int
     let bytes: Int
     /// The share that it uses up.
@@ -23,7 +23,7 @@ public struct CommitComposer: Sendable {
     /// Of a client that does not wait for the answer to each report; that of a group has to.
     public var isOfStream: Bool { !isSmall && !isGroup }
 
-    fileprivate init(connection: Int, batches: [ReportBatch], note: SubmissionGroup.Note?, isGroup: Bool) {
+    fileprivate init(connection: Int, batches: [ReportBatch], note: BatchNote?, isGroup: Bool) {
       (self.connection, self.batches, self.note, self.isGroup) = (connection, batches, note, isGroup)
       // A batch costs the store about as much as three rows, beside its own, and a KiB of fields or of an answer as one.
       var (rows, bytes) = (0, 0)
@@ -74,7 +74,7 @@ public struct CommitComposer: Sendable {
   }
 
   /// - Parameter batches: taken by one commit, with `note`.
-  public mutating func add(_ batches: [ReportBatch], note: SubmissionGroup.Note?, connection: Int, user: UInt32) {
+  public mutating func add(_ batches: [ReportBatch], note: BatchNote?, connection: Int, user: UInt32) {
     add(Entry(connection: connection, batches: batches, note: note, isGroup: true), user: user)
   }
 

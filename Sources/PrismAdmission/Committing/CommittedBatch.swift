@@ -90,7 +90,7 @@ public struct CommittedBatch: Sendable {
       case .duplicate: renderStored(row, isDuplicate: true, into: &output)
       case .sampledOut: output.append(contentsOf: AnswerText.sampled)
       case .collapsed(let given):
-        AnswerText.appendCollapsed(to: &output) { $0.append(contentsOf: firstID(row, given).utf8) }
+        AnswerText.appendStored(isCollapsed: true, to: &output) { $0.append(contentsOf: firstID(row, given).utf8) }
       case nil: renderStored(row, isDuplicate: false, into: &output)
       }
     }
@@ -101,4 +101,36 @@ public struct CommittedBatch: Sendable {
       isDuplicate: isDuplicate, isPayloadLeftOut: batch.rows[row].isPayloadLeftOut, to: &output
     ) { append(reportIDOf: row, to: &$0) }
   }
+}
+
+/// The answer to one report. A value: each input renders it in its own protocol.
+public enum SubmissionAnswer: Sendable, Equatable {
+  /// Committed, as `durability` says.
+  case stored
+  /// The id that the input gave is known: the report is stored once, now or before.
+  case duplicate
+  /// Left out by the `sample` of its type, and counted: there is nothing to hand over again.
+  case sampled
+  /// Not taken. `retryMilliseconds` says whether it makes sense to hand it over again.
+  case refused(Refusal)
+
+  /// nil if it was taken.
+  public var refusal: Refusal? { if case .refused(let refusal) = self { refusal } else { nil } }
+}
+
+/// Takes admitted reports to their commit: the store's side of admission.
+public protocol ReportSink: Sendable {
+  /// The next commit is large, and for one of several clients, which wait for all that the sink does.
+  func noteNeighbours()
+
+  /// Commits all of `batches` and `notes` at once, as `durability` says. Never throws: a failure is the outcome that every
+  /// report of it is answered with.
+  ///
+  /// - Parameter whenDone: called once, where the commit was made, after this has returned. Not `async`: a client that
+  ///   waits for its answer would wait for two more threads to wake up.
+  func append(
+    _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void)
+
+  /// Reads what `append` noted last under this key. - Returns: nil if there is no note, or it can't be read.
+  func note(_ key: String, of namespace: NamespaceName) async -> [UInt8]?
 }

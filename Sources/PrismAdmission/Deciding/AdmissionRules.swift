@@ -1,5 +1,6 @@
 public import PrismConfig
 public import PrismProtocol
+import Synchronization
 
 /// The part of a snapshot that decides about reports, prepared for looking up; shared by all connections.
 public final class AdmissionRules: Sendable {
@@ -173,5 +174,83 @@ struct ListedTypes {
         .map { ($0.element.rowType.type.text, $0.offset) },
       uniquingKeysWith: { first, _ in first })
     all = types
+  }
+}
+
+/// The rules for the payloads of one namespace.
+struct PayloadRules: Sendable {
+  /// The largest payload that it takes.
+  let bytesMax: Int
+  /// A report with a larger one is stored without it.
+  let leavesLargeOnesOut: Bool
+  /// The public key to which payloads are sealed; nil: they are stored as they come.
+  let sealKey: [UInt8]?
+}
+
+/// An entry of a monitor list, prepared for its reports.
+struct ListedType: Sendable {
+  let rowType: ReportBatch.RowType
+  /// The name as a request has it; of a pattern, bytes that no request has.
+  let bytes: [UInt8]
+  /// Bytes of its `MONITOR_TYPE`.
+  let monitorTypeBytes: Int
+  /// nil if it has no filter.
+  let filter: TypeFilter?
+  let uploadsPayloads: Bool
+
+  init(_ entry: MonitoredType, in namespace: NamespaceName, _ tools: FilterTools) {
+    rowType = ReportBatch.RowType(entry.type, entry)
+    bytes = entry.type.isPattern ? [0xFF] : Array(entry.type.text.utf8)
+    monitorTypeBytes = MetaSplicing.monitorType(entry.type, in: namespace).utf8.count
+    uploadsPayloads = entry.isUploadPayload
+    filter = TypeFilter(entry.filters, of: entry.type.text, in: namespace, tools)
+  }
+}
+
+extension StoreQuota {
+  /// The quota that the configuration of a namespace sets.
+  public init(_ configuration: NamespaceConfiguration) {
+    self.init(
+      bytesMax: configuration.maxStoreBytes, userBytesMax: configuration.maxUserBytes ?? .max,
+      evictsOldest: configuration.onFull == .evictOldest, ringBytesMax: configuration.ring.bytes)
+  }
+}
+
+/// The folder where namespaces are configured: refusals name its files, and `prismd --dev` adds files on demand. One for the
+/// life of the daemon.
+public final class NamespaceFiles: Sendable {
+  /// Adds the file of a namespace, and returns its content; nil if that fails.
+  public typealias Adding = @Sendable (NamespaceName) -> NamespaceConfiguration?
+
+  /// Namespaces that are added at most.
+  private static let addedMax = 200
+
+  private let folder: String
+  private let add: Adding?
+  private let added = Mutex<[NamespaceName: NamespaceConfiguration]>([:])
+
+  /// - Parameter folder: absolute. - Parameter add: default: only people add namespaces.
+  public init(folder: String = "namespaces.d", add: Adding? = nil) { (self.folder, self.add) = (folder, add) }
+
+  func path(of name: NamespaceName) -> String { "\(folder)/\(name).yaml" }
+
+  /// nil if the namespace can't be added. The next reload has it too.
+  func configuration(adding name: NamespaceName) -> NamespaceConfiguration? {
+    guard let add else { return nil }
+    return added.withLock { added in
+      if added[name] == nil, added.count < Self.addedMax { added[name] = add(name) }
+      return added[name]
+    }
+  }
+
+  /// The refusal of a namespace that is not configured, with what to do.
+  func unknown(_ text: String) -> Refusal {
+    guard let name = NamespaceName(text) else {
+      return Refusal(.unknownNamespace, "the namespace is no name: 1 to 64 of A-Z a-z 0-9 _ -")
+    }
+    return Refusal(
+      .unknownNamespace,
+      "the namespace \(name) is not configured: write \(path(of: name)) with two lines, "
+        + "`url: https://COLLECTOR` and `monitorList: [{type: \"*\"}]`")
   }
 }

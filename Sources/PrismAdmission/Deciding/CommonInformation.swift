@@ -1,5 +1,5 @@
 import PrismBase
-import PrismProtocol
+public import PrismProtocol
 
 /// The common information of one connection: which key comes from where, and who wins (docs/ingest-protocol.md).
 ///
@@ -69,4 +69,18 @@ public enum CommonInformation {
     }
     return result
   }
+}
+
+/// One member of the common information.
+public struct CommonMember: Sendable, Equatable {
+  /// The member's key.
+  public let key: String
+  /// A JSON value on one line.
+  public let json: [UInt8]
+
+  /// - Parameter json: a JSON value on one line.
+  public init(_ key: String, json: [UInt8]) { (self.key, self.json) = (key, json) }
+
+  /// The member with `value` as JSON.
+  public init(_ key: String, _ value: JSONValue) { self.init(key, json: value.bytes) }
 }

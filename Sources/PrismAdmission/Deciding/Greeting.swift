@@ -18,9 +18,7 @@ public struct Greeting: Sendable, Equatable {
   /// - Throws: `bad_request`, naming the key and what is allowed.
   public init(_ object: Span<UInt8>, configured: [String: String]) throws(Refusal) {
     let value: JSONValue
-    do {
-      value = try JSONValue(parsing: object.withUnsafeBufferPointer { Array($0) })
-    } catch { throw Refusal(.badRequest, "`hello`: \(error.reason)") }
+    do { value = try JSONValue(parsing: object) } catch { throw Refusal(.badRequest, "`hello`: \(error.reason)") }
     for member in value.object ?? [] {
       switch member.key {
       case "app": app = try Self.app(member.value, configured: configured)

@@ -96,6 +96,11 @@ public struct Session: Sendable {
     return namespace
   }
 
+  mutating func namespace(named text: String) throws(Refusal) -> AdmissionRules.Namespace {
+    let name = Array(text.utf8)
+    return try namespace(ScannedString(range: 0..<name.count, hasEscapes: false), in: name.span)
+  }
+
   private func isRecent(_ recent: AdmissionRules.Namespace, _ name: ScannedString?, _ line: Span<UInt8>) -> Bool {
     guard let name else { return !recent.name.isBusiness }
     return name.equals(recent.nameBytes, in: line)

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismConfig
 import PrismProtocol
 
@@ -98,4 +99,113 @@ public final class FilterTools: Sendable {
 
   /// - Parameter hash: of the device's secret. Where it gives nothing, a value is masked in its place.
   public init(hash: @escaping KeyedHash = { _ in nil }) { self.hash = hash }
+}
+
+/// Removes, masks or hashes members of a meta. Pure.
+struct Redaction: Sendable {
+  static let mask = JSONValue.string("***")
+
+  let rules: [TypeFilters.Redaction]
+  let hash: FilterTools.KeyedHash
+
+  /// - Returns: nil if no rule met a member.
+  func applied(to meta: JSONValue) -> JSONValue? {
+    var (result, isChanged) = (meta, false)
+    for rule in rules { result = change(result, rule.field.keys[...], rule.action, &isChanged) ?? result }
+    return isChanged ? result : nil
+  }
+
+  /// - Parameter isChanged: becomes true if something under `value` is on the path.
+  /// - Returns: nil if the value goes.
+  private func change(
+    _ value: JSONValue, _ path: ArraySlice<String>, _ action: TypeFilters.Redaction.Action, _ isChanged: inout Bool
+  ) -> JSONValue? {
+    guard !path.isEmpty else {
+      isChanged = true
+      return redacted(value, action)
+    }
+    switch value {
+    case .object(let members):
+      return .object(
+        members.compactMap { member in
+          var value: JSONValue? = member.value
+          for rest in FieldPath.rests(of: path, behind: member.key) {
+            value = value.flatMap { change($0, rest, action, &isChanged) }
+          }
+          return value.map { JSONValue.Member(member.key, $0) }
+        })
+    case .array(let elements) where path.first == "*":
+      return .array(elements.compactMap { change($0, path.dropFirst(), action, &isChanged) })
+    default: return value
+    }
+  }
+
+  private func redacted(_ value: JSONValue, _ action: TypeFilters.Redaction.Action) -> JSONValue? {
+    switch action {
+    case .drop: return nil
+    case .mask: return Self.mask
+    case .hash:
+      let bytes = value.string.map { Array($0.utf8) } ?? value.bytes
+      return hash(bytes).map { .string(Hex.encode($0)) } ?? Self.mask
+    }
+  }
+}
+
+/// Decides by a hash of a value whether a report is kept: equal values are kept or left out together, on every device. Pure.
+struct Sampling: Sendable {
+  static let key = "MONITOR_SAMPLE"
+
+  let share: Double
+  /// nil: the report id.
+  let field: FieldPath?
+
+  /// - Parameter reportID: the client's. Where there is neither a field nor an id, chance decides.
+  func keeps(_ meta: JSONValue, reportID: [UInt8]?) -> Bool {
+    let value = field.flatMap { Self.value(of: $0, in: meta) }
+    let bytes = value.map { $0.string.map { Array($0.utf8) } ?? $0.bytes } ?? reportID
+    let hash = bytes.map { Self.hash($0) } ?? UInt64.random(in: .min ... .max)
+    return Double(hash >> 11) * 0x1p-53 < share
+  }
+
+  /// Says the rate in place of anything that the client said.
+  func marked(_ meta: JSONValue) -> JSONValue {
+    .object((meta.object ?? []).filter { $0.key != Self.key } + [.init(Self.key, .double(share))])
+  }
+
+  /// The first member on the path.
+  static func value(of field: FieldPath, in meta: JSONValue) -> JSONValue? { value(field.keys[...], meta) }
+
+  private static func value(_ path: ArraySlice<String>, _ value: JSONValue) -> JSONValue? {
+    if path.isEmpty { return value }
+    if case .array(let elements) = value, path.first == "*" {
+      return elements.lazy.compactMap { Self.value(path.dropFirst(), $0) }.first
+    }
+    for member in value.object ?? [] {
+      for rest in FieldPath.rests(of: path, behind: member.key) {
+        if let found = Self.value(rest, member.value) { return found }
+      }
+    }
+    return nil
+  }
+
+  /// FNV-1a of 64 bits, with its bits mixed.
+  private static func hash(_ bytes: [UInt8]) -> UInt64 {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    hash = (hash ^ hash >> 33) &* 0xff51_afd7_ed55_8ccd
+    hash = (hash ^ hash >> 33) &* 0xc4ce_b9fe_1a85_ec53
+    return hash ^ hash >> 33
+  }
+}
+
+extension FieldPath {
+  /// The rests of `path` behind a member with this key. A key may have dots itself, so it may use up several.
+  static func rests(of path: ArraySlice<String>, behind key: String) -> [ArraySlice<String>] {
+    var rests: [ArraySlice<String>] = []
+    if path.first == "*" { rests.append(path.dropFirst()) }
+    for count in 1...path.count where path.prefix(count).joined(separator: ".") == key && key != "*" {
+      rests.append(path.dropFirst(count))
+    }
+    return rests
+  }
 }

@@ -93,7 +93,7 @@ public struct IngestConversation: Sendable {
   public mutating func takeTally() -> IngestTally { intake.takeTally() }
 
   /// Takes what was refused since the last call while `isFollowed`.
-  public mutating func takeRefused() -> [(name: ReportName, code: RefusalCode)] { refused.take() }
+  public mutating func takeRefused() -> [TailReport] { refused.take() }
 
   /// Takes what the requests since the last call were answered, all in all.
   public mutating func takeSummary() -> AnswerSummary { answers.takeSummary() }
@@ -167,9 +167,7 @@ extension IngestConversation {
       if case .report(let report) = request {
         try take(report, line, followedBy: available, now)
       } else if case .record(let verb, let range) = request {
-        take(verb, line.extracting(range))
-      } else if case .watch(let range) = request {
-        watch(line.extracting(range))
+        ask(verb, line.extracting(range))
       } else {
         var (answer, refusal) = answer(to: request, line)
         extraCost += WorkTurn.Cost.question + answer.count
@@ -178,7 +176,7 @@ extension IngestConversation {
       }
     } catch {
       if isFollowed, case .success(.report(let report)) = scanned.request {
-        refuse(error, ReportName(report, in: line))
+        refuse(error, TailReport(report, in: line))
       } else {
         refuse(error)
       }
@@ -196,28 +194,25 @@ extension IngestConversation {
       case .isGather(let name):
         return (AnswerText.isGather(try Admission.isGather(name, in: line, session: &session)), nil)
       case .common: return (AnswerText.common(session.context.members), nil)
-      case .report, .record, .watch: return ([], nil)
+      case .report, .record: return ([], nil)
       }
     } catch { return (AnswerText.refused(error), error) }
   }
 
-  private mutating func watch(_ object: Span<UInt8>) {
+  /// A refused request does not count among the reports.
+  private mutating func ask(_ verb: RecordVerb, _ object: Span<UInt8>) {
     do throws(Refusal) {
       // Over HTTP the mode is forced, and an exchange ends with its answers.
-      guard forcedAnswerMode == nil else { throw Refusal(.badRequest, "`watch` needs a connection without HTTP") }
-      let question = try WatchQuestion(object)
-      if question.isOfTable { return take(.watch, object) }
+      guard verb != .watch || forcedAnswerMode == nil else {
+        throw Refusal(.badRequest, "`watch` needs a connection without HTTP")
+      }
       extraCost += WorkTurn.Cost.question + object.count
-      answers.append(AnswerText.switches(try watches.begin(question, &session), isChange: false))
-    } catch { answers.append(AnswerText.refused(error), error) }
-  }
-
-  /// A refused request does not count among the reports.
-  private mutating func take(_ verb: RecordVerb, _ object: Span<UInt8>) {
-    extraCost += WorkTurn.Cost.question + object.count
-    do throws(Refusal) {
+      let question = try RecordQuestion(verb, object)
+      if question.isOfSwitches {
+        return answers.append(AnswerText.switches(try watches.begin(question, &session), isChange: false))
+      }
       if isStopping { throw Refusal.stopping }
-      let request = try session.request(verb, object)
+      let request = try session.request(question)
       if let full = fullBody(request.answerBytesMax) { throw full }
       extraCost += request.answerBytesMax
       if verb == .watch { try watches.expect(request.key, userID: session.peer.accountID) }
@@ -251,10 +246,8 @@ extension IngestConversation {
     }
   }
 
-  private mutating func refuse(
-    _ refusal: Refusal, _ name: ReportName = ReportName(namespace: nil, type: nil, reportID: nil)
-  ) {
-    refused.note(name, refusal.code)
+  private mutating func refuse(_ refusal: Refusal, _ report: TailReport = TailReport()) {
+    refused.note(report, refusal.code)
     extraCost += WorkTurn.Cost.refusal
     intake.refuse(refusal)
     answers.refuse(refusal, answerMode)
@@ -297,16 +290,25 @@ extension Refusal {
   public static let stopping = Refusal(.busy, "the daemon is stopping; report again", retryMilliseconds: 1000)
 }
 
-/// Refused reports of a connection, kept while a reader follows the feed. Pure.
-struct FollowedRefusals: Sendable {
-  var areKept = false
-  private var kept: [(name: ReportName, code: RefusalCode)] = []
+// Changes of tables on their way to the client (docs/records.md).
+extension IngestConversation {
+  /// A commit changed a table. - Returns: whether this connection watches it, and is to be advanced.
+  public mutating func take(_ change: RecordTableChange) -> Bool { watches.note(change) }
 
-  mutating func note(_ name: ReportName, _ code: RefusalCode) { if areKept { kept.append((name, code)) } }
-
-  /// Takes those since the last call.
-  mutating func take() -> [(name: ReportName, code: RefusalCode)] {
-    defer { kept = [] }
-    return kept
+  /// Keeps changes of a table for `hasChanged`; no line is sent of them. - Throws: `bad_request`, `busy`.
+  public mutating func beginPoll(_ table: WatchedTable.Key) throws(Refusal) {
+    try watches.expect(table, userID: session.peer.accountID, isSilent: true)
   }
+
+  /// Whether a commit has changed the table after `generation`, since `beginPoll`.
+  public func hasChanged(_ table: WatchedTable.Key, since generation: Int64) -> Bool {
+    watches.hasChanged(table, since: generation)
+  }
+
+  /// Its changes are not kept any more.
+  public mutating func endPoll(_ table: WatchedTable.Key) { watches.end(table) }
+}
+
+extension RecordRequest {
+  var key: WatchedTable.Key { WatchedTable.Key(namespace: namespace, table: table.name) }
 }

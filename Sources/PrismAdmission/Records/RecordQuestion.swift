@@ -1,21 +1,21 @@
 import PrismProtocol
 
-/// A request about records as a client wrote it, taken apart; its table is not looked up yet. Pure.
+/// A request about records, or to watch, as a client wrote it, taken apart; its table is not looked up yet. Pure.
 struct RecordQuestion {
   /// The largest fields have fewer.
   private static let valuesMax = 8000
 
-  private let verb: RecordVerb
+  let verb: RecordVerb
   private let object: [JSONValue.Member]
-  private let bytes: Int
+  /// Of its text.
+  let bytes: Int
 
   /// - Throws: `bad_request`.
   init(_ verb: RecordVerb, _ text: Span<UInt8>) throws(Refusal) {
     (self.verb, bytes) = (verb, text.count)
-    do {
-      object =
-        try JSONValue(parsing: text.withUnsafeBufferPointer { Array($0) }, valuesMax: Self.valuesMax).object ?? []
-    } catch { throw Refusal(.badRequest, "`\(verb.rawValue)`: \(error.reason)") }
+    do { object = try JSONValue(parsing: text, valuesMax: Self.valuesMax).object ?? [] } catch {
+      throw Refusal(.badRequest, "`\(verb.rawValue)`: \(error.reason)")
+    }
     for member in object where !known.contains(member.key) {
       throw Refusal(
         .badRequest,
@@ -29,9 +29,12 @@ struct RecordQuestion {
     case .delete: ["namespace", "table", "id", "ifVersion"]
     case .get: ["namespace", "table", "id"]
     case .list: ["namespace", "table", "after", "limit"]
-    case .watch: ["namespace", "table"]
+    case .watch: isOfSwitches ? ["namespace", "configuration", "table"] : ["namespace", "table"]
     }
   }
+
+  /// It watches the switches of its namespace, and no table.
+  var isOfSwitches: Bool { verb == .watch && value("table") == nil }
 
   private func value(_ key: String) -> JSONValue? { object.first { $0.key == key }?.value }
 
@@ -44,6 +47,15 @@ struct RecordQuestion {
     guard let value = value("namespace") else { return NamespaceName.prism.text }
     guard let text = value.string else { throw fault("namespace", "must be a string") }
     return text
+  }
+
+  /// The namespace of a question for its switches. - Throws: `bad_request`.
+  func switches() throws(Refusal) -> String {
+    let name = try namespace()
+    guard value("configuration")?.bool == true else {
+      throw Refusal(.badRequest, "`watch` needs a `table`, or `\"configuration\":true`")
+    }
+    return name
   }
 
   /// - Throws: `bad_request`.
@@ -101,15 +113,14 @@ struct RecordQuestion {
 extension Session {
   /// Judges a request about records as a report would be. - Throws: `bad_request`, `unknown_namespace`, `forbidden`,
   /// `gather_off`, `unknown_table`, `read_only`.
-  mutating func request(_ verb: RecordVerb, _ text: Span<UInt8>) throws(Refusal) -> RecordRequest {
-    let question = try RecordQuestion(verb, text)
-    let name = Array(try question.namespace().utf8)
-    let namespace = try namespace(ScannedString(range: 0..<name.count, hasEscapes: false), in: name.span)
-    guard namespace.isGather || [.get, .list, .watch].contains(verb) else {
+  mutating func request(_ question: RecordQuestion) throws(Refusal) -> RecordRequest {
+    let namespace = try namespace(named: try question.namespace())
+    let isReading = [.get, .list, .watch].contains(question.verb)
+    guard namespace.isGather || isReading else {
       throw Refusal(.gatherOff, "isGather is off for \(namespace.name)")
     }
     let declared = try declared(try question.table(), namespace)
-    guard declared.isWritable || [.get, .list, .watch].contains(verb) else {
+    guard declared.isWritable || isReading else {
       let why =
         declared.name == .tags
         ? "is written by `device.tags` of prismd.yaml alone"
@@ -123,9 +134,7 @@ extension Session {
 
   /// Judges whether a table may still be read. - Throws: `unknown_namespace`, `forbidden`, `unknown_table`.
   mutating func checkTable(_ table: RecordTableName, of namespace: NamespaceName) throws(Refusal) {
-    let name = Array(namespace.text.utf8)
-    let known = try self.namespace(ScannedString(range: 0..<name.count, hasEscapes: false), in: name.span)
-    _ = try declared(table.text, known)
+    _ = try declared(table.text, try self.namespace(named: namespace.text))
   }
 
   private func declared(

@@ -101,11 +101,12 @@ public struct Submission: Sendable {
   }
 
   /// For those who follow the feed.
-  var name: ReportName {
+  var name: TailReport {
     func part(_ range: Range<Int>) -> String { String(decoding: text[range], as: UTF8.self) }
-    return ReportName(
-      namespace: part(0..<namespaceEnd), type: part(namespaceEnd..<typeEnd),
-      reportID: idEnd > typeEnd ? part(typeEnd..<idEnd) : nil)
+    var name = TailReport()
+    (name.namespace, name.type) = (part(0..<namespaceEnd), part(namespaceEnd..<typeEnd))
+    name.reportId = isIdentified ? part(typeEnd..<idEnd) : nil
+    return name
   }
 }
 
@@ -119,19 +120,4 @@ extension [UInt8] {
       }
     }
   }
-}
-
-/// The answer to one report. A value: each input renders it in its own protocol.
-public enum SubmissionAnswer: Sendable, Equatable {
-  /// Committed, as `durability` says.
-  case stored
-  /// The id that the input gave is known: the report is stored once, now or before.
-  case duplicate
-  /// Left out by the `sample` of its type, and counted: there is nothing to hand over again.
-  case sampled
-  /// Not taken. `retryMilliseconds` says whether it makes sense to hand it over again.
-  case refused(Refusal)
-
-  /// nil if it was taken.
-  public var refusal: Refusal? { if case .refused(let refusal) = self { refusal } else { nil } }
 }

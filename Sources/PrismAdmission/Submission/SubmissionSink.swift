@@ -1,4 +1,5 @@
 public import PrismProtocol
+import Synchronization
 
 /// The entry for the reports of any input. The same allow rules, quotas, counters and shares of memory hold as on the ingest
 /// socket. All reports that wait are one commit, and no answer comes before it (docs/extending.md, "Add an input").
@@ -32,4 +33,30 @@ extension SubmissionSink {
     for await answer in answers { return answer }
     return group.submissions.map { _ in .refused(.stopping) }  // the task was cancelled
   }
+
+  /// Hands one report over and waits for its commit. - Returns: nil if it was taken.
+  public func submit(_ report: Submission, note: BatchNote? = nil) async -> Refusal? {
+    await submit(SubmissionGroup([report], note: note, userID: report.source.peer.accountID)).first?.refusal
+  }
+}
+
+/// Memory that is reserved in a user's share (`SubmissionSink.reserve`). Handing it over with its group, or letting go of
+/// it, gives it back.
+public final class MemoryRoom: Sendable {
+  /// The number that the memory is known by.
+  public let id: Int
+  /// The reserved bytes.
+  public let bytes: Int
+  private let release: @Sendable () -> Void
+  private let isHeld = Atomic<Bool>(true)
+
+  /// - Parameter release: called once, unless the room is taken over.
+  public init(id: Int, bytes: Int, release: @escaping @Sendable () -> Void) {
+    (self.id, self.bytes, self.release) = (id, bytes, release)
+  }
+
+  deinit { if isHeld.load(ordering: .relaxed) { release() } }
+
+  /// Takes the room over: its taker releases it. - Returns: false if it was taken before.
+  public func take() -> Bool { isHeld.exchange(false, ordering: .relaxed) }
 }

@@ -1,4 +1,4 @@
-public import PrismProtocol
+import PrismProtocol
 import Synchronization
 
 /// Where submissions come from: who sends them, and what they have in common. Made once for a connection, a resource or a
@@ -25,7 +25,7 @@ public final class SubmissionSource: Sendable {
     sessionID: String
   ) {
     self.app = app.filter { CommonInformation.appKeys.contains($0.key) }
-      .mapValues { $0.cut(toBytes: Limits.commonValueBytesMax) }
+      .mapValues { $0.cut(atBytes: Limits.commonValueBytesMax) }
     (self.peer, self.members, self.mending, self.sessionID) = (peer, members, mending, sessionID)
   }
 
@@ -45,33 +45,5 @@ public final class SubmissionSource: Sendable {
       do throws(Refusal) { return .success(try body(&session)) } catch { return .failure(error) }
     }
     return try result.get()
-  }
-}
-
-/// One member of the common information.
-public struct CommonMember: Sendable, Equatable {
-  /// The member's key.
-  public let key: String
-  /// A JSON value on one line.
-  public let json: [UInt8]
-
-  /// - Parameter json: a JSON value on one line.
-  public init(_ key: String, json: [UInt8]) { (self.key, self.json) = (key, json) }
-
-  /// The member with `value` as JSON.
-  public init(_ key: String, _ value: JSONValue) { self.init(key, json: value.bytes) }
-}
-
-extension String {
-  /// The beginning of the text that has at most `count` bytes, whole characters only.
-  fileprivate func cut(toBytes count: Int) -> String {
-    guard utf8.count > count else { return self }
-    var (result, bytes) = ("", 0)
-    for character in self {
-      bytes += character.utf8.count
-      guard bytes <= count else { break }
-      result.append(character)
-    }
-    return result
   }
 }

@@ -2,26 +2,30 @@ public import PrismProtocol
 
 /// A group on its way: admitted report by report, then batches for one commit, then an answer for each submission. Pure.
 public struct SubmittedGroup: Sendable {
-  private var submissions: [Submission]
-  private let note: SubmissionGroup.Note?
-  private let run: ReportIDRun?
-  /// The user that is charged.
-  public let userID: UInt32
+  private var group: SubmissionGroup
   private var intake = Intake()
   /// By submission, as far as they were read: why it was refused before its commit; nil: it is a row of a batch.
   private var refusals: [Refusal?] = []
-  /// A reader follows the feed: refused reports are kept for `takeRefused`.
-  public var isFollowed = false
-  private var refused: [(name: ReportName, code: RefusalCode)] = []
+  private var refused = FollowedRefusals()
 
   /// Nothing of `group` is admitted yet.
   public init(_ group: SubmissionGroup) {
-    (submissions, note, run, userID) = (group.submissions, group.note, group.run, group.userID)
-    refusals.reserveCapacity(submissions.count)
+    self.group = group
+    refusals.reserveCapacity(group.submissions.count)
+  }
+
+  /// The user that is charged.
+  public var userID: UInt32 { group.userID }
+  /// Its memory is charged to the connection that its request came from.
+  public var isReserved: Bool { group.isReserved }
+  /// A reader follows the feed: refused reports are kept for `takeRefused`.
+  public var isFollowed: Bool {
+    get { refused.areKept }
+    set { refused.areKept = newValue }
   }
 
   /// Bytes that it holds: what is not admitted yet, and batches until they are settled.
-  public var bytes: Int { submissions.reduce(0) { $0 + $1.bytes } + batchBytes }
+  public var bytes: Int { group.bytes + batchBytes }
   /// Bytes of reports whose commit is not settled.
   public var batchBytes: Int { intake.batchBytes }
 
@@ -31,13 +35,13 @@ public struct SubmittedGroup: Sendable {
   public mutating func admit(
     within turn: inout WorkTurn, _ rules: AdmissionRules, _ host: HostFacts, unixMilliseconds now: Int64
   ) -> Bool {
-    while refusals.count < submissions.count {
+    while refusals.count < group.submissions.count {
       guard turn.goesOn(unreadBytes: 0) else { return false }
-      let submission = submissions[refusals.count]
+      let submission = group.submissions[refusals.count]
       turn.spend(submission.bytes + WorkTurn.Cost.line)
       take(submission, &turn, rules, host, now)
     }
-    submissions = []
+    group.submissions = []
     return true
   }
 
@@ -57,22 +61,22 @@ public struct SubmittedGroup: Sendable {
       turn.spend(WorkTurn.Cost.refusal)
       intake.refuse(error)
       refusals.append(submission.source.mending.waits.contains(error.code) ? error.untilConfigured : error)
-      if isFollowed { refused.append((submission.name, error.code)) }
+      refused.note(submission.name, error.code)
     }
   }
 
   /// Takes what is to be committed, all of it at once. - Returns: nil if there is nothing to commit.
-  public mutating func takeCommit() -> (batches: [ReportBatch], note: SubmissionGroup.Note?)? {
+  public mutating func takeCommit() -> (batches: [ReportBatch], note: BatchNote?)? {
     let batches = named(intake.takeBatches())
     // A refusal that may pass leaves the place where it was.
     let isDue = !refusals.contains { $0?.retryMilliseconds != nil }
-    let due = isDue && (note?.needsReports == false || !batches.isEmpty) ? note : nil
+    let due = isDue && (group.note?.needsReports == false || !batches.isEmpty) ? group.note : nil
     return batches.isEmpty && due == nil ? nil : (batches, due)
   }
 
   /// Names the run in its first batch. Batches of several namespaces are no run: each has ids of its own.
   private func named(_ batches: [ReportBatch]) -> [ReportBatch] {
-    guard let run, let first = batches.first, batches.allSatisfy({ $0.namespace == first.namespace }) else {
+    guard let run = group.run, let first = batches.first, batches.allSatisfy({ $0.namespace == first.namespace }) else {
       return batches
     }
     let isWhole = refusals.count == run.count && refusals.allSatisfy { $0 == nil }
@@ -98,10 +102,7 @@ public struct SubmittedGroup: Sendable {
   public mutating func takeTally() -> IngestTally { intake.takeTally() }
 
   /// Takes what was refused since the last call while `isFollowed`.
-  public mutating func takeRefused() -> [(name: ReportName, code: RefusalCode)] {
-    defer { refused = [] }
-    return refused
-  }
+  public mutating func takeRefused() -> [TailReport] { refused.take() }
 }
 
 extension Refusal {
@@ -155,4 +156,34 @@ extension Intake {
     }
     return taken.rewrittenBytes
   }
+}
+
+/// Reports that one commit takes together: all that an input answers at once, and the note of its place in its source.
+public struct SubmissionGroup: Sendable {
+  /// Answered in this order.
+  public var submissions: [Submission]
+  /// Stored in the transaction of the reports (`BatchNote` says when), and read by `SubmissionSink.note`; nil if the input has
+  /// no place.
+  public var note: BatchNote?
+  /// The ids of the reports, where all that have one are of one run; nil: each is known by its own id. An input that
+  /// hands some of them over again names the run again.
+  public var run: ReportIDRun?
+  /// The user whose share of `ingest.memoryMByte` and of the commits the group takes.
+  public let userID: UInt32
+  /// Its memory is reserved already, for the request that it is made of.
+  public let isReserved: Bool
+
+  /// - Parameter userID: the user that is charged.
+  public init(
+    _ submissions: [Submission], note: BatchNote? = nil, run: ReportIDRun? = nil, userID: UInt32,
+    isReserved: Bool = false
+  ) {
+    (self.submissions, self.note, self.run) = (submissions, note, run)
+    (self.userID, self.isReserved) = (userID, isReserved)
+  }
+
+  /// Bytes that it holds in memory.
+  public var bytes: Int { submissions.reduce(0) { $0 + $1.bytes } }
+  /// The most that it and its batches hold until they are committed.
+  public var memoryBytes: Int { 2 * bytes }
 }

@@ -1,4 +1,4 @@
-import PrismProtocol
+public import PrismProtocol
 
 /// The state that a connection watches: the switches of namespaces, and tables of records. It has the last state that the
 /// client got of each; of several changes that the client did not take yet only the newest is sent. Pure.
@@ -44,8 +44,8 @@ struct Watches: Sendable {
 
   /// Begins to watch the namespace of `question`, or asks for its state again.
   /// - Throws: `bad_request`, `unknown_namespace`, `forbidden`, `busy`; then nothing is watched in addition.
-  mutating func begin(_ question: WatchQuestion, _ session: inout Session) throws(Refusal) -> NamespaceSwitches {
-    let name = try question.namespace()
+  mutating func begin(_ question: RecordQuestion, _ session: inout Session) throws(Refusal) -> NamespaceSwitches {
+    let name = try question.switches()
     let place =
       if let known = switches[name]?.place { known } else { try takePlace(session.peer.accountID) }
     let now = try session.switches(of: name)
@@ -152,10 +152,56 @@ extension NamespaceSwitches {
 extension Session {
   /// - Throws: `unknown_namespace`, `forbidden`.
   fileprivate mutating func switches(of name: String) throws(Refusal) -> NamespaceSwitches {
-    let text = Array(name.utf8)
-    let range = ScannedString(range: 0..<text.count, hasEscapes: false)
-    let namespace = try namespace(range, in: text.span)
+    let namespace = try namespace(named: name)
     return NamespaceSwitches(
       namespace: name, generation: rules.generation, isGather: namespace.isGather, types: namespace.typeNames)
+  }
+}
+
+/// A table of records that a connection watches. Pure.
+public struct WatchedTable: Sendable {
+  /// The table, by its names.
+  public struct Key: Hashable, Sendable, Comparable {
+    /// The namespace of the table.
+    public var namespace: NamespaceName
+    /// The name of the table.
+    public var table: RecordTableName
+
+    public init(namespace: NamespaceName, table: RecordTableName) { (self.namespace, self.table) = (namespace, table) }
+
+    public static func < (a: Self, b: Self) -> Bool { (a.namespace, a.table) < (b.namespace, b.table) }
+  }
+
+  let place: WatchPlace
+  /// Its changes are asked for (`newest`), and not sent.
+  let isSilent: Bool
+  /// The generation that the client has; nil: the answer is still to come.
+  private(set) var told: Int64?
+  /// The newest change that the client does not have.
+  private(set) var newest: RecordTableChange?
+
+  init(place: WatchPlace, isSilent: Bool) { (self.place, self.isSilent) = (place, isSilent) }
+
+  var bytes: Int { 192 + (newest?.bytes ?? 0) }
+  /// There is a change to be sent.
+  var hasChange: Bool { told != nil && newest != nil && !isSilent }
+
+  /// The client gets this generation as the answer; changes of earlier commits are part of it.
+  mutating func begin(at generation: Int64) {
+    told = generation
+    if let known = newest, known.generation <= generation { newest = nil }
+  }
+
+  /// A second change before the first is taken: the client gets one line, without ids.
+  mutating func note(_ change: RecordTableChange) {
+    let isSecond = newest != nil
+    newest = change
+    if isSecond || isSilent { newest?.ids = nil }
+  }
+
+  mutating func takeChange() -> RecordTableChange? {
+    guard let change = newest else { return nil }
+    (told, newest) = (change.generation, nil)
+    return change
   }
 }

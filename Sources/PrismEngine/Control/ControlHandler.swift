@@ -140,7 +140,7 @@ extension ControlHandler {
     return AsyncStream {
       if let first = greeting.withLock({ $0.take() }) { return first }
       switch await subscription.next() {
-      case .report(let event): return ["report": event.report.controlJSON]
+      case .report(let report): return ["report": report.controlJSON]
       case .skipped(let count): return ["skipped": .int(count)]
       case nil: return nil
       }

@@ -15,8 +15,8 @@ enum EventRecord {
     guard case .map(let count) = try reader.next(input) else { throw .malformed(offset: reader.position) }
     var (payload, isPartial): ([UInt8]?, Bool) = (nil, false)
     let limit = output.count + textBytesMax
-    for index in 0..<count {
-      if index > 0 { output.append(.comma) }
+    for _ in 0..<count {
+      output.appendSeparator()
       let start = output.count
       try output.append(key: &reader, input)
       isPartial = isPartial || output.count - start == partialKey.count && output[start...].elementsEqual(partialKey)
@@ -63,8 +63,8 @@ extension [UInt8] {
     switch token {
     case .null: append(word: "null")
     case .bool(let value): append(word: value ? "true" : "false")
-    case .signed(let number): appendDecimal(number)
-    case .unsigned(let number): appendDecimal(number)
+    case .signed(let number): append(decimal: number)
+    case .unsigned(let number): append(decimal: number)
     case .double(let number): appendNumber(number)
     case .string(let range):
       guard count + range.count <= limit else { throw .tooLarge }
@@ -78,15 +78,15 @@ extension [UInt8] {
       }
     case .array(let count):
       append(.openBracket)
-      for index in 0..<count {
-        if index > 0 { append(.comma) }
+      for _ in 0..<count {
+        appendSeparator()
         try append(try reader.next(input), &reader, input, depth: depth + 1, limit)
       }
       append(.closeBracket)
     case .map(let count):
       append(.openBrace)
-      for index in 0..<count {
-        if index > 0 { append(.comma) }
+      for _ in 0..<count {
+        appendSeparator()
         try append(key: &reader, input)
         append(.colon)
         try append(try reader.next(input), &reader, input, depth: depth + 1, limit)

@@ -1,5 +1,5 @@
 import Dispatch
-public import PrismAdmission
+package import PrismAdmission
 public import PrismBase
 public import PrismConfig
 import PrismPacket
@@ -8,7 +8,7 @@ import PrismProtocol
 /// Fluent's forward protocol (docs/forward.md): each event becomes a report.
 ///
 /// Messages are decoded on a queue of its own, one at a time.
-public actor ForwardInput: StreamInput {
+public actor ForwardInput {
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.forward")
   /// The queue that decodes.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -24,7 +24,7 @@ public actor ForwardInput: StreamInput {
   private let snapshot: @Sendable () -> Snapshot
   private let time: any TimeSource
   private let log: Logger
-  private var sent = SentRequests("forward")
+  private var sent = SentRequests(name)
   private let lines = ForwardParts.Lines()
   private var isWatchingLines = false
 
@@ -33,37 +33,36 @@ public actor ForwardInput: StreamInput {
     (self.time, self.log, self.snapshot) = (time, log, snapshot)
   }
 
-  /// As `StreamInput` says.
-  public nonisolated var name: String { "forward" }
+  /// The name of its messages in counters.
+  package static let name = "forward"
 
-  /// As `StreamInput` says.
-  public nonisolated func makeStream(isTCP: Bool) -> any MessageStream {
+  /// The state of a new connection.
+  package nonisolated func makeStream(isTCP: Bool) -> ForwardStream {
     let key = isTCP ? snapshot().daemon.forward.sharedKey : nil
     return ForwardStream(key: key.map { SharedKey(text: $0.bytes) })
   }
 
   /// Answers a request, after the commit of its reports.
-  public func answer(
+  package func answer(
     _ request: InputRequest, from peer: ReportingPeer, to sink: any SubmissionSink
   ) async -> InputAnswer {
-    var messages: [ForwardReports] = []
+    let messages: [ForwardReports]
     if !sent.isLoaded {
       let note = await sent.stored(by: sink, in: snapshot().daemon.forward.namespaceText)
       sent.load(note, now: time.uptime)
     }
     do throws(ForwardMessage.Fault) {
-      try read(request, peer) { messages.append($0) }
+      messages = try read(request, peer)
     } catch {
       if error == .compression { refused("option.compressed must be gzip, zstd or text") }
       return InputAnswer(status: 400, body: [], mustClose: true)
     }
-    let taken = messages
     let answer =
-      if isSmall(request, taken) {
-        await submit(taken, attemptsMax: Self.attemptsMax, peer, sink)
+      if isSmall(request, messages) {
+        await submit(messages, attemptsMax: Self.attemptsMax, peer, sink)
       } else {
         await LargeTurns.shared.run(for: peer.accountID) {
-          await self.submit(taken, attemptsMax: Self.largeAttemptsMax, peer, sink)
+          await self.submit(messages, attemptsMax: Self.largeAttemptsMax, peer, sink)
         }
       }
     if answer.mustClose { request.receipt.settle(.lost) }
@@ -84,20 +83,19 @@ public actor ForwardInput: StreamInput {
     }
   }
 
-  private func read(
-    _ request: InputRequest, _ peer: ReportingPeer, _ take: (ForwardReports) -> Void
-  ) throws(ForwardMessage.Fault) {
+  private func read(_ request: InputRequest, _ peer: ReportingPeer) throws(ForwardMessage.Fault) -> [ForwardReports] {
     let (body, configuration) = (request.body, snapshot().daemon.forward)
-    var start = 0
+    var (start, messages): (Int, [ForwardReports]) = (0, [])
     while start < body.count {
       let message = try ForwardMessage(from: start, of: body.span)
       let content = start == 0 && message.end == body.count ? body : Array(body[start..<message.end])
       let idPrefix = message.chunk.flatMap { _ in
         sent.prefix(of: content, "f", from: peer.accountID, request.receipt, now: time.uptime)
       }
-      take(ForwardReports(message, of: body, configuration, peer: peer, idPrefix: idPrefix))
+      messages.append(ForwardReports(message, of: body, configuration, peer: peer, idPrefix: idPrefix))
       start = message.end
     }
+    return messages
   }
 
   private nonisolated func refused(_ cause: String) {
@@ -158,18 +156,18 @@ public actor ForwardInput: StreamInput {
     var (rest, refusedCount) = (part.reports, 0)
     let note = part.isIdentified ? sent.note(in: snapshot().daemon.forward.namespaceText, now: time.uptime) : nil
     for _ in 0..<attemptsMax {
-      var (passing, wait): ([InputReport], Int) = ([], 0)
-      await sink.submit(rest, run: part.run, note, userID: userID) { report, answer in
-        guard let refusal = answer.refusal else { return }
-        guard let milliseconds = refusal.retryMilliseconds, refusal != .stopping else {
+      var (passing, wait): ([Submission], Int) = ([], 0)
+      let group = SubmissionGroup(rest, note: note, run: part.run, userID: userID, isReserved: true)
+      for (report, answer) in zip(rest, await sink.submit(group)) {
+        guard let refusal = answer.refusal else { continue }
+        if refusal == .stopping { return nil }
+        if let milliseconds = refusal.retryMilliseconds {
+          passing.append(report)
+          wait = max(wait, milliseconds)
+        } else {
           refusedCount += 1
-          if refusal == .stopping { wait = .max }
-          return
         }
-        passing.append(report)
-        wait = max(wait, milliseconds)
       }
-      if wait == .max { return nil }
       if passing.isEmpty { return refusedCount }
       rest = passing
       do { try await time.sleep(for: .milliseconds(min(wait, Self.retryMillisecondsMax))) } catch { return nil }

@@ -35,17 +35,17 @@ struct ForwardMessage: Equatable {
 
   /// - Parameter start: of a message in `input`.
   init(from start: Int, of input: Span<UInt8>) throws(Fault) {
-    let result: Result<Void, Fault>
-    do throws(MsgPackReader.Fault) { result = try read(start, input) } catch { throw .notForward }
-    try result.get()
+    let fault: Fault?
+    do throws(MsgPackReader.Fault) { fault = try read(start, input) } catch { throw .notForward }
+    if let fault { throw fault }
   }
 
-  private mutating func read(_ start: Int, _ input: Span<UInt8>) throws(MsgPackReader.Fault) -> Result<Void, Fault> {
+  private mutating func read(_ start: Int, _ input: Span<UInt8>) throws(MsgPackReader.Fault) -> Fault? {
     var reader = MsgPackReader(start..<input.count)
-    guard case .array(let count) = try reader.next(input), 2...4 ~= count else { return .failure(.notForward) }
+    guard case .array(let count) = try reader.next(input), 2...4 ~= count else { return .notForward }
     switch try reader.next(input) {
     case .string(let name), .binary(let name): tag = input.text(name)
-    default: return .failure(.notForward)
+    default: return .notForward
     }
     let second = reader.position
     var optionIndex = 2
@@ -56,15 +56,15 @@ struct ForwardMessage: Equatable {
       events = first..<reader.position
     case .binary(let bytes) where count <= 3, .string(let bytes) where count <= 3: events = bytes
     default:
-      guard count >= 3 else { return .failure(.notForward) }
+      guard count >= 3 else { return .notForward }
       (form, optionIndex, reader.position) = (.single, 3, second)
       try reader.skip(input)
       try reader.skip(input)
       events = second..<reader.position
     }
-    if count > optionIndex, try readOption(&reader, input) == .failure { return .failure(.compression) }
+    if count > optionIndex, !(try readOption(&reader, input)) { return .compression }
     end = reader.position
-    return .success(())
+    return nil
   }
 
   /// Whether an array in the place of the time is a time with metadata (`[[time, metadata], record]`): a message with a
@@ -76,13 +76,11 @@ struct ForwardMessage: Equatable {
     return EventTime(first, input) != nil
   }
 
-  private enum Option { case known, failure }
-
-  /// - Returns: `failure`: the events are compressed in a way that is not known.
+  /// - Returns: false: the events are compressed in a way that is not known.
   private mutating func readOption(
     _ reader: inout MsgPackReader, _ input: Span<UInt8>
-  ) throws(MsgPackReader.Fault) -> Option {
-    guard case .map(let count) = try reader.next(input) else { return .known }
+  ) throws(MsgPackReader.Fault) -> Bool {
+    guard case .map(let count) = try reader.next(input) else { return true }
     var compression = "text"
     for _ in 0..<count {
       let key = try reader.next(input)
@@ -97,10 +95,10 @@ struct ForwardMessage: Equatable {
       default: break
       }
     }
-    if compression == "text" { return .known }
-    guard let encoding = PacketEncoding(rawValue: compression), encoding != .none else { return .failure }
+    if compression == "text" { return true }
+    guard let encoding = PacketEncoding(rawValue: compression), encoding != .none else { return false }
     if form == .list { form = .packed(encoding) }
-    return .known
+    return true
   }
 }
 

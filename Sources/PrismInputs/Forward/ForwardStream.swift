@@ -1,10 +1,11 @@
 import PrismAdmission
+import PrismBase
 import PrismPacket
 import PrismProtocol
 
 /// One connection of the forward protocol without its socket: it finds where messages end, and does the handshake of a shared
 /// key (Forward Protocol Specification v1.5, "Handshake Messages").
-struct ForwardStream: MessageStream {
+package struct ForwardStream: Sendable {
   private enum State {
     /// A PING must come first, for this nonce.
     case handshake(SharedKey, nonce: [UInt8])
@@ -21,7 +22,8 @@ struct ForwardStream: MessageStream {
   private var wholeEnd = 0
   private var framer = MsgPackFramer(from: 0)
   private var output: [UInt8] = []
-  private(set) var isTooLarge = false
+  /// A message is larger than is taken: the connection ends.
+  package private(set) var isTooLarge = false
 
   /// - Parameter key: the other end must know it; nil: no handshake.
   init(key: SharedKey?) {
@@ -37,18 +39,24 @@ struct ForwardStream: MessageStream {
     output = SharedKey.hello(nonce: nonce)
   }
 
-  var heldBytes: Int { held.count + output.count }
-  var hasMessage: Bool { wholeEnd > 0 }
-  /// Packed events say their length; what follows them has less than a read.
-  var messageBytes: Int? { framer.neededBytes > held.count + 1 ? framer.neededBytes - wholeEnd : nil }
-  var mustClose: Bool { if case .closing = state { true } else { false } }
+  /// Bytes of a message that is not whole, or not taken.
+  package var heldBytes: Int { held.count + output.count }
+  /// A message is whole, and is not taken yet.
+  package var hasMessage: Bool { wholeEnd > 0 }
+  /// Bytes of the message that comes, as far as they are known; nil: its length is open. Packed events say their length; what
+  /// follows them has less than a read.
+  package var messageBytes: Int? { framer.neededBytes > held.count + 1 ? framer.neededBytes - wholeEnd : nil }
+  /// The input makes no sense: the connection ends.
+  package var mustClose: Bool { if case .closing = state { true } else { false } }
 
-  mutating func takeOutput() -> [UInt8] {
+  /// Takes bytes for the other end that are no answer to a message.
+  package mutating func takeOutput() -> [UInt8] {
     defer { output = [] }
     return output
   }
 
-  mutating func takeMessage() -> [UInt8]? {
+  /// Takes the messages that are whole; the stream goes on behind them.
+  package mutating func takeMessage() -> [UInt8]? {
     guard hasMessage else { return nil }
     var whole: [UInt8] = []
     if wholeEnd == held.count { swap(&whole, &held) } else { whole = Array(held[..<wholeEnd]) }
@@ -61,7 +69,8 @@ struct ForwardStream: MessageStream {
     (wholeEnd, framer) = (0, MsgPackFramer(from: 0))
   }
 
-  mutating func consume(_ chunk: Span<UInt8>, from start: Int) -> Int {
+  /// Takes input up to the end of a message. - Returns: the position behind what was taken.
+  package mutating func consume(_ chunk: Span<UInt8>, from start: Int) -> Int {
     var position = start
     while position < chunk.count, wholeEnd < Self.batchBytes, !mustClose {
       let room = ForwardMessage.bytesMax + 1 - (held.count - wholeEnd)
@@ -104,5 +113,79 @@ struct ForwardStream: MessageStream {
     forgetWhole()
     output += pong
     state = isKnown ? .messages : .closing
+  }
+}
+
+/// The secret of `forward.sharedKeyFile`, and the handshake with it. Both ends prove that they know it; it is not sent.
+struct SharedKey {
+  private static let host = "prismd"
+
+  let text: [UInt8]
+
+  /// HELO.
+  static func hello(nonce: [UInt8]) -> [UInt8] {
+    var result: [UInt8] = [0x92]
+    result.append(msgpack: "HELO")
+    result.append(0x83)
+    result.append(msgpack: "nonce")
+    result += [0xC4, UInt8(nonce.count)] + nonce
+    result.append(msgpack: "auth")
+    result.append(msgpack: "")
+    result.append(msgpack: "keepalive")
+    result.append(0xC3)
+    return result
+  }
+
+  /// - Returns: PONG, and whether the other end knows the key.
+  func answer(toPing ping: [UInt8], nonce: [UInt8]) -> (pong: [UInt8], isKnown: Bool) {
+    guard let (host, salt, digest) = Self.parts(ping), let expected = self.digest(salt, host, nonce),
+      Hashing.areEqual(expected, digest)
+    else { return (Self.pong(isKnown: false, "the shared key is another one", []), false) }
+    guard let own = self.digest(salt, Array(Self.host.utf8), nonce) else {
+      return (Self.pong(isKnown: false, "the digest can't be made", []), false)
+    }
+    return (Self.pong(isKnown: true, "", own), true)
+  }
+
+  private func digest(_ salt: [UInt8], _ host: [UInt8], _ nonce: [UInt8]) -> [UInt8]? {
+    guard let hash = try? Hashing.sha512(salt + host + nonce + text) else { return nil }
+    return Array(Hex.encode(hash).utf8)
+  }
+
+  private static func pong(isKnown: Bool, _ reason: String, _ digest: [UInt8]) -> [UInt8] {
+    var result: [UInt8] = [0x95]
+    result.append(msgpack: "PONG")
+    result.append(isKnown ? 0xC3 : 0xC2)
+    result.append(msgpack: reason)
+    result.append(msgpack: host)
+    result.append(msgpack: String(decoding: digest, as: UTF8.self))
+    return result
+  }
+
+  /// `["PING", host, salt, digest, user, password]`; user and password are not used.
+  private static func parts(_ ping: [UInt8]) -> (host: [UInt8], salt: [UInt8], digest: [UInt8])? {
+    var reader = MsgPackReader(0..<ping.count)
+    guard case .array(6) = try? reader.next(ping.span) else { return nil }
+    var texts: [[UInt8]] = []
+    for _ in 0..<4 {
+      switch try? reader.next(ping.span) {
+      case .string(let range), .binary(let range): texts.append(Array(ping[range]))
+      default: return nil
+      }
+    }
+    return texts[0] == Array("PING".utf8) ? (texts[1], texts[2], texts[3]) : nil
+  }
+}
+
+extension [UInt8] {
+  /// A string of at most 65,535 bytes.
+  mutating func append(msgpack text: String) {
+    let bytes = Array(text.utf8)
+    switch bytes.count {
+    case 0..<32: append(0xA0 | UInt8(bytes.count))
+    case 32..<256: self += [0xD9, UInt8(bytes.count)]
+    default: self += [0xDA, UInt8(truncatingIfNeeded: bytes.count >> 8), UInt8(truncatingIfNeeded: bytes.count)]
+    }
+    self += bytes
   }
 }

@@ -1,9 +1,9 @@
 import CLinux
 import Dispatch
 import Glibc
-import PrismAdmission
-import PrismBase
-import PrismConfig
+public import PrismAdmission
+public import PrismBase
+public import PrismConfig
 import PrismProtocol
 import Synchronization
 
@@ -37,21 +37,10 @@ final class JournalThread: Sendable {
   init(_ settings: DaemonConfiguration.Journal, sink: any SubmissionSink, time: any TimeSource, log: Logger) {
     (self.settings, self.sink, self.time, self.log) = (settings, sink, time, log)
     namespace = NamespaceName(settings.namespace ?? DaemonConfiguration.Journal.namespaceDefault) ?? .prism
-    var thread = pthread_t()
-    let code = pthread_create(
-      &thread, nil,
-      { argument in
-        guard let argument else { return nil }
-        Unmanaged<JournalThread>.fromOpaque(argument).takeRetainedValue().run()
-        return nil
-      }, Unmanaged.passRetained(self).toOpaque())
-    guard code == 0 else {
-      Unmanaged.passUnretained(self).release()
-      log.error("the journal can't be read", ["cause": "no thread: \(String(cString: strerror(code)))"])
-      end.finish()
-      return
-    }
-    pthread_detach(thread)
+    let code = DetachedThread.start { self.run() }
+    if code == 0 { return }
+    log.error("the journal can't be read", ["cause": "no thread: \(String(cString: strerror(code)))"])
+    end.finish()
   }
 
   deinit { close(wake) }
@@ -117,7 +106,7 @@ final class JournalThread: Sendable {
 
   /// Until every entry is stored, or is refused for good.
   private func submit(_ batch: [Submission], _ cursor: String) {
-    let place = SubmissionGroup.Note(namespace: namespace, key: Self.noteKey, value: Array(cursor.utf8))
+    let place = BatchNote(namespace: namespace, key: Self.noteKey, value: Array(cursor.utf8))
     let note = cursor.isEmpty ? nil : place
     let group = SubmissionGroup(batch, note: note, userID: geteuid())
     while !isStopped.load(ordering: .acquiring) {
@@ -169,4 +158,35 @@ private final class Answer<Value: Sendable>: Sendable {
   private let value = Mutex<Value?>(nil)
   func set(_ new: Value) { value.withLock { $0 = new } }
   func get() -> Value? { value.withLock { $0 } }
+}
+
+/// systemd's journal (docs/journal.md): each entry that is configured becomes a report, once. The place in the journal is
+/// stored in the transaction of the reports.
+public actor JournalInput {
+  private let sink: any SubmissionSink
+  private let time: any TimeSource
+  private let log: Logger
+  private var settings = DaemonConfiguration.Journal()
+  private var thread: JournalThread?
+
+  /// Nothing is read before `follow`.
+  public init(sink: any SubmissionSink, time: any TimeSource = SystemTime(), log: Logger) {
+    (self.sink, self.time, self.log) = (sink, time, log)
+  }
+
+  /// Reads as it is configured from now on, or nothing.
+  public func follow(_ new: DaemonConfiguration.Journal) async {
+    guard settings != new else { return }
+    await stop()
+    settings = new
+    guard new.isOn else { return }
+    thread = JournalThread(new, sink: sink, time: time, log: log)
+  }
+
+  /// Reads nothing more. Entries that are on their way and not answered are read again after the next start.
+  public func stop() async {
+    settings = .init()
+    await thread?.stop()
+    thread = nil
+  }
 }

@@ -1,3 +1,4 @@
+import PrismAdmission
 import PrismProtocol
 
 /// How a request and its answer are encoded.
@@ -12,50 +13,55 @@ enum OTLPEncoding: String, Sendable, CaseIterable {
   }
 }
 
-/// The answer to an OTLP request (opentelemetry.io/docs/specs/otlp, "OTLP/HTTP Response"). Pure.
-struct OTLPAnswer: Sendable, Equatable {
-  let status: Int
-  let body: [UInt8]
-  let encoding: OTLPEncoding
-  /// `Retry-After`; nil: trying again unchanged is no use.
-  let retrySeconds: Int?
-
+/// Counts what became of the records of a request, and makes its answer (opentelemetry.io/docs/specs/otlp, "OTLP/HTTP
+/// Response"). Pure.
+struct OTLPOutcome {
   /// The seconds that a client waits where the refusal names no time.
-  static let retrySecondsDefault = 5
+  private static let retrySecondsDefault = 5
 
-  init(fault: OTLPFault, _ encoding: OTLPEncoding, retrySeconds: Int? = nil) {
-    (status, self.encoding, self.retrySeconds) = (fault.status, encoding, retrySeconds)
-    body = encoding.status(code: Self.statusCode(fault.status), fault.message)
-  }
+  let signal: OTLPSignal
+  /// Records, or data points, that are stored.
+  var taken = 0
+  /// The refusals with how many records, or data points, each is for.
+  var refused: [(refusal: Refusal, count: Int)] = []
 
-  /// - Parameter taken: records that are stored.
-  /// - Parameter refused: the refusals with how many records, or data points, each is for.
-  ///
-  /// A refusal that ends by itself answers the whole request: its client sends it again, and what is stored is not
-  /// stored twice. Else the refused records are a partial success, or a fault if no record was taken.
-  init(
-    _ signal: OTLPSignal, _ encoding: OTLPEncoding, taken: Int, refused: [(refusal: Refusal, count: Int)]
-  ) {
-    let passing = refused.first { $0.refusal.otlpStatus == 503 } ?? refused.first { $0.refusal.otlpStatus == 429 }
-    if let refusal = passing?.refusal {
-      let seconds = refusal.retryMilliseconds.map { max(1, ($0 + 999) / 1000) } ?? Self.retrySecondsDefault
-      self.init(fault: OTLPFault(refusal.otlpStatus, refusal.message), encoding, retrySeconds: seconds)
-    } else if taken == 0, let first = refused.first?.refusal {
-      self.init(fault: OTLPFault(first.otlpStatus, first.message), encoding)
-    } else {
-      let count = refused.reduce(0) { $0 + $1.count }
-      self.init(
-        status: 200, count == 0 ? encoding.empty : encoding.partialSuccess(signal, count, Self.reasons(refused)),
-        encoding)
+  /// The crash of an exception is a report beside its record, and no record of its own.
+  mutating func take(_ part: InputPart, _ answers: [SubmissionAnswer]) {
+    for (index, answer) in answers.enumerated() where !part.beside.contains(index) {
+      if let refusal = answer.refusal {
+        refuse(refusal, count: signal == .metrics ? part.reports[index].pointCount : 1)
+      } else {
+        taken += 1
+      }
     }
   }
 
-  private init(status: Int, _ body: [UInt8], _ encoding: OTLPEncoding) {
-    (self.status, self.body, self.encoding, retrySeconds) = (status, body, encoding, nil)
+  mutating func refuse(_ refusal: Refusal, count: Int) {
+    if let index = refused.firstIndex(where: { $0.refusal == refusal }) {
+      refused[index].count += count
+    } else {
+      refused.append((refusal, count))
+    }
+  }
+
+  /// A refusal that ends by itself answers the whole request: its client sends it again, and what is stored is not
+  /// stored twice. Else the refused records are a partial success, or a fault if no record was taken.
+  func answer(_ encoding: OTLPEncoding) -> InputAnswer {
+    let passing = refused.first { $0.refusal.otlpStatus == 503 } ?? refused.first { $0.refusal.otlpStatus == 429 }
+    if let refusal = passing?.refusal {
+      let seconds = refusal.retryMilliseconds.map { max(1, ($0 + 999) / 1000) } ?? Self.retrySecondsDefault
+      return encoding.answer(OTLPFault(refusal.otlpStatus, refusal.message), retrySeconds: seconds)
+    }
+    if taken == 0, let first = refused.first?.refusal {
+      return encoding.answer(OTLPFault(first.otlpStatus, first.message))
+    }
+    let count = refused.reduce(0) { $0 + $1.count }
+    let body = count == 0 ? encoding.empty : encoding.partialSuccess(signal, count, reasons)
+    return InputAnswer(contentType: encoding.rawValue, body: body)
   }
 
   /// Each reason once, with its count.
-  private static func reasons(_ refused: [(refusal: Refusal, count: Int)]) -> String {
+  private var reasons: String {
     var counts: [(message: String, count: Int)] = []
     for (refusal, count) in refused {
       if let index = counts.firstIndex(where: { $0.message == refusal.message }) {
@@ -67,15 +73,14 @@ struct OTLPAnswer: Sendable, Equatable {
     let shown = counts.prefix(5).map { "\($0.count): \($0.message)" }
     return shown.joined(separator: "; ") + (counts.count > 5 ? "; and \(counts.count - 5) other reasons" : "")
   }
+}
 
-  /// google.rpc.Code.
-  private static func statusCode(_ status: Int) -> Int {
-    switch status {
-    case 403: 7
-    case 413, 429: 8
-    case 503: 14
-    default: 3
-    }
+extension Submission {
+  /// Data points of a metric; 1 if it has no list of them.
+  fileprivate var pointCount: Int {
+    let meta = [UInt8.openBrace] + members + [.closeBrace]
+    guard let tree = try? JSONValue(parsing: meta, allowsDuplicateKeys: true) else { return 1 }
+    return max(1, tree.object?.reduce(0) { $0 + ($1.value["dataPoints"]?.array?.count ?? 0) } ?? 0)
   }
 }
 
@@ -114,16 +119,18 @@ extension OTLPEncoding {
     }
   }
 
-  /// google.rpc.Status.
-  fileprivate func status(code: Int, _ message: String) -> [UInt8] {
+  /// A google.rpc.Status, with its google.rpc.Code.
+  /// - Parameter retrySeconds: `Retry-After`; nil: trying again unchanged is no use.
+  func answer(_ fault: OTLPFault, retrySeconds: Int? = nil) -> InputAnswer {
+    let code = [403: 7, 413: 8, 429: 8, 503: 14][fault.status] ?? 3
+    var body: [UInt8] = []
     switch self {
-    case .json: return JSONValue.object([.init("code", .int(code)), .init("message", .string(message))]).bytes
+    case .json: body = JSONValue.object([.init("code", .int(code)), .init("message", .string(fault.message))]).bytes
     case .protobuf:
-      var result: [UInt8] = []
-      result.append(field: 1, varint: UInt64(code))
-      result.append(field: 2, bytes: Array(message.utf8))
-      return result
+      body.append(field: 1, varint: UInt64(code))
+      body.append(field: 2, bytes: Array(fault.message.utf8))
     }
+    return InputAnswer(status: fault.status, contentType: rawValue, body: body, retrySeconds: retrySeconds)
   }
 }
 

@@ -74,19 +74,20 @@ struct OTLPReports {
 
   func place(of group: OTLPRequest.Group) -> Place { Place(group, snapshot, peer) }
 
-  /// The reports of a record: a metric of many points is several.
+  /// Appends the reports of a record: a metric of many points is several.
   /// - Parameter index: of the next report in the request.
-  func reports(_ record: OTLPRecord, _ index: inout Int, _ place: Place) -> [InputReport] {
-    var result: [InputReport] = []
-    for part in signal == .metrics ? MetricParts.parts(of: record.members, bytesMax: place.bytesMax) : [record.members]
+  func append(_ record: OTLPRecord, _ index: inout Int, _ place: Place, to part: inout InputPart) {
+    for members in signal == .metrics
+      ? MetricParts.parts(of: record.members, bytesMax: place.bytesMax) : [record.members]
     {
-      var record = record
-      record.members = part
-      result.append(report(record, index, place))
-      result += crash(record, index, place)
+      let eventType = record.eventName.flatMap { place.lists($0) ? $0 : nil }
+      let report = Submission(
+        signal == .logs ? eventType ?? signal.type : signal.type, in: place.namespace, members: members.span,
+        createdTime: record.time, reportID: idPrefix?.numbered(index), from: place.source)
+      part.append(report, bytes: report.members.count)
+      if let crash = crash(record, index, place) { part.append(crash, bytes: crash.members.count, isBeside: true) }
       index += 1
     }
-    return result
   }
 
   /// The ids of `count` reports from `first` on.
@@ -94,29 +95,19 @@ struct OTLPReports {
     idPrefix.flatMap { ReportIDRun($0, first: first, count: count) }
   }
 
-  private func report(_ record: OTLPRecord, _ index: Int, _ place: Place) -> InputReport {
-    let eventType = record.eventName.flatMap { place.lists($0) ? $0 : nil }
-    let type = signal == .logs ? eventType ?? signal.type : signal.type
-    let submission = Submission(
-      type, in: place.namespace, members: record.members.span, createdTime: record.time,
-      reportID: idPrefix?.numbered(index), from: place.source)
-    return InputReport(submission: submission)
-  }
-
-  private func crash(_ record: OTLPRecord, _ index: Int, _ place: Place) -> [InputReport] {
+  private func crash(_ record: OTLPRecord, _ index: Int, _ place: Place) -> Submission? {
     let exception = record.exception
     guard snapshot.daemon.otlp.exceptions, signal == .logs, record.isError, !exception.isEmpty,
       place.takesCrashes
-    else { return [] }
+    else { return nil }
     var meta: [JSONValue.Member] = []
     if let type = exception.type { meta.append(.init("exception.type", .string(type))) }
     if let message = exception.message { meta.append(.init("exception.message", .string(message))) }
     if meta.isEmpty { meta.append(.init("exception.type", .string("unknown"))) }
-    let submission = Submission(
+    return Submission(
       ReportType.appCrash.text, in: place.namespace, meta: JSONValue.object(meta).bytes,
       payload: exception.stacktrace.map { Array($0.utf8) }, createdTime: record.time,
       reportID: idPrefix?.numbered(index).flatMap { ReportID("\($0)-crash") }, from: place.source)
-    return [InputReport(submission: submission, isBesideRecord: true)]
   }
 }
 
@@ -151,12 +142,45 @@ struct OTLPParts {
       guard let read = reader.record(records[record - 1], of: body) else { continue }
       let place = self.place ?? reports.place(of: request.groups[group])
       self.place = place
-      for report in reports.reports(read, &index, place) { part.append(report, bytes: report.submission.members.count) }
+      reports.append(read, &index, place, to: &part)
     }
     if part.reports.isEmpty { return nil }
     // A crash beside its record has an id that is not of the run.
     let isRun = index - first >= InputPart.runMin && part.reports.count == index - first
     part.run = isRun ? reports.run(first, count: index - first) : nil
     return part
+  }
+}
+
+/// Takes a metric with more data points than fit in one meta apart. Pure.
+enum MetricParts {
+  private static let kinds = ["gauge", "sum", "histogram", "exponentialHistogram", "summary"]
+
+  /// - Parameter members: of a metric, as JSON without braces.
+  /// - Returns: the members of metrics that are equal but for their data points, each of at most `bytesMax` bytes if that is
+  ///   possible.
+  static func parts(of members: [UInt8], bytesMax: Int) -> [[UInt8]] {
+    guard members.count > bytesMax,
+      let metric = try? JSONValue(parsing: [.openBrace] + members + [.closeBrace], allowsDuplicateKeys: true).object,
+      let place = metric.firstIndex(where: { kinds.contains($0.key) }),
+      let data = metric[place].value.object, let list = data.firstIndex(where: { $0.key == "dataPoints" }),
+      let points = data[list].value.array, points.count > 1
+    else { return [members] }
+    let sizes = points.map { $0.bytes.count + 1 }
+    let room = bytesMax - (members.count - sizes.reduce(0, +))
+    var (parts, start, bytes): ([[UInt8]], Int, Int) = ([], 0, 0)
+    func end(_ end: Int) {
+      var (metric, data) = (metric, data)
+      data[list] = .init("dataPoints", .array(Array(points[start..<end])))
+      metric[place] = .init(metric[place].key, .object(data))
+      parts.append(Array(JSONValue.object(metric).bytes.dropFirst().dropLast()))
+      (start, bytes) = (end, 0)
+    }
+    for (index, size) in sizes.enumerated() {
+      if index > start, bytes + size > room { end(index) }
+      bytes += size
+    }
+    end(points.count)
+    return parts
   }
 }

@@ -134,53 +134,29 @@ private struct OTLPProtobufDecoder {
 
 extension OTLPProtobufDecoder {
   private func facts(_ range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) -> OTLPRecord {
-    switch signal {
-    case .logs: try logFacts(range, input)
-    case .traces: try spanFacts(range, input)
-    case .metrics: OTLPRecord()
-    }
-  }
-
-  private func logFacts(_ range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) -> OTLPRecord {
     var record = OTLPRecord()
-    var observed: UInt64 = 0
+    guard signal != .metrics else { return record }
+    let isLog = signal == .logs
+    var secondTime: UInt64 = 0
     var reader = ProtobufReader(range)
     while let field = try reader.nextField(input) {
       switch (field.number, field.value) {
-      case (1, .fixed64(let time)): record.take(unixNanoseconds: time)
-      case (11, .fixed64(let time)): observed = time
-      case (2, .varint(let severity)): record.isError = severity >= 17 && severity <= 24
-      case (12, .bytes(let name)): if !name.isEmpty { record.eventName = input.text(name) }
+      case (isLog ? 1 : 8, .fixed64(let time)): record.take(unixNanoseconds: time)
+      case (isLog ? 11 : 7, .fixed64(let time)): secondTime = time
+      case (2, .varint(let severity)) where isLog: record.isError = severity >= 17 && severity <= 24
+      case (12, .bytes(let name)) where isLog && !name.isEmpty: record.eventName = input.text(name)
       default: break
       }
     }
-    record.take(unixNanoseconds: observed)
-    let (isError, hasName) = (record.isError, record.eventName != nil)
-    if isError || !hasName {
-      var exception = OTLPException()
-      var eventName: String?
-      try attributes(6, of: range, input) { key, value in
-        if isError { exception.take(attribute: key, value) }
-        if key == "event.name" { eventName = value }
-      }
-      record.exception = exception
-      record.eventName = record.eventName ?? eventName
+    record.take(unixNanoseconds: secondTime)
+    guard isLog, record.isError || record.eventName == nil else { return record }
+    var (exception, eventName): (OTLPException, String?) = (OTLPException(), nil)
+    try attributes(6, of: range, input) { key, value in
+      if record.isError { exception.take(attribute: key, value) }
+      if key == "event.name" { eventName = value }
     }
-    return record
-  }
-
-  private func spanFacts(_ range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) -> OTLPRecord {
-    var record = OTLPRecord()
-    var begin: UInt64 = 0
-    var reader = ProtobufReader(range)
-    while let field = try reader.nextField(input) {
-      switch (field.number, field.value) {
-      case (8, .fixed64(let time)): record.take(unixNanoseconds: time)
-      case (7, .fixed64(let time)): begin = time
-      default: break
-      }
-    }
-    record.take(unixNanoseconds: begin)
+    record.exception = exception
+    record.eventName = record.eventName ?? eventName
     return record
   }
 
@@ -227,13 +203,14 @@ extension OTLPProtobufDecoder {
 
 extension ProtobufReader {
   fileprivate mutating func nextField(_ input: Span<UInt8>) throws(OTLPFault) -> Field? {
-    do throws(Malformed) { return try next(input) } catch { throw .malformed(error.offset) }
+    do throws(Fault) { return try next(input) } catch { throw .malformed(error) }
   }
 }
 
 extension OTLPFault {
-  fileprivate static func malformed(_ offset: Int) -> OTLPFault {
-    OTLPFault(400, "the body is not the protobuf of an OTLP request (at byte \(offset))")
+  fileprivate static func malformed(_ fault: ProtobufReader.Fault) -> OTLPFault {
+    let place = if case .malformed(let offset) = fault { " (at byte \(offset))" } else { "" }
+    return OTLPFault(400, "the body is not the protobuf of an OTLP request\(place)")
   }
   static let tooManyGroups = OTLPFault(
     413, "the request has more than \(OTLPLimits.groupsMax) resources and scopes; send it in parts")

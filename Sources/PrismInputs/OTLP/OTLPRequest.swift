@@ -98,3 +98,51 @@ enum OTLPLimits {
   /// Resources and scopes of one request.
   static let groupsMax = 1_000
 }
+
+/// The three kinds of OTLP requests.
+enum OTLPSignal: String, Sendable, CaseIterable {
+  case logs, traces, metrics
+
+  /// That its requests are sent to with POST.
+  var path: String { "/v1/\(rawValue)" }
+
+  init?(path: String) {
+    guard let signal = Self.allCases.first(where: { $0.path == path }) else { return nil }
+    self = signal
+  }
+
+  /// The type of its reports.
+  var type: String {
+    switch self {
+    case .logs: "otel.log"
+    case .traces: "otel.span"
+    case .metrics: "otel.metric"
+    }
+  }
+
+  var recordMessage: OTLPMessage {
+    switch self {
+    case .logs: .logRecord
+    case .traces: .span
+    case .metrics: .metric
+    }
+  }
+
+  /// JSON's names of the levels of a request.
+  var names: (resources: String, scopes: String, records: String) {
+    switch self {
+    case .logs: ("resourceLogs", "scopeLogs", "logRecords")
+    case .traces: ("resourceSpans", "scopeSpans", "spans")
+    case .metrics: ("resourceMetrics", "scopeMetrics", "metrics")
+    }
+  }
+
+  /// The count in `partial_success`.
+  var rejectedName: String {
+    switch self {
+    case .logs: "rejectedLogRecords"
+    case .traces: "rejectedSpans"
+    case .metrics: "rejectedDataPoints"
+    }
+  }
+}

@@ -5,15 +5,7 @@ import PrismProtocol
 /// Fields keep the order of the wire; a list whose elements came apart is put together, and of fields that exclude each
 /// other the last one counts, as proto3 says.
 struct ProtobufTranscoder {
-  enum Fault: Error, Equatable {
-    case malformed(offset: Int)
-    /// The JSON would be over `depthMax` levels deep.
-    case tooDeep
-    /// The message has more than `fieldsMax` fields, those of its parts included.
-    case tooManyFields
-    /// The JSON would be over `outputBytesMax`.
-    case tooLarge
-  }
+  typealias Fault = ProtobufReader.Fault
 
   /// Below what a meta may have (docs/ingest-protocol.md), with room for the object around a record.
   static let depthMax = 60
@@ -58,13 +50,11 @@ struct ProtobufTranscoder {
     if try collect(fields, range, input) { sort(from: start) }
     let end = parts.count
     var index = start
-    var isFirst = true
     while index < end {
       guard let field = fields[parts[index].field] else { break }
       guard output.count <= outputBytesMax else { throw .tooLarge }
       let next = (index..<end).first { parts[$0].field != field.number } ?? end
-      if !isFirst { output.append(.comma) }
-      isFirst = false
+      output.appendSeparator()
       output.append(contentsOf: field.key)
       if field.isRepeated {
         try list(field, index..<next, input, &output, depth: depth)
@@ -83,24 +73,21 @@ struct ProtobufTranscoder {
     var (mustSort, choice): (Bool, Int?) = (false, nil)
     // Bit n: field n was there; no table has a larger number than 16.
     var (seen, last): (UInt32, Int) = (0, 0)
-    do throws(ProtobufReader.Malformed) {
-      while let found = try reader.next(input) {
-        fieldCount += 1
-        guard fieldCount <= Self.fieldsMax else { break }
-        guard found.number < fields.count, let field = fields[found.number] else { continue }
-        let part = Part(field: found.number, value: found.value)
-        if field.isChoice, let choice {
-          parts[choice] = part
-          continue
-        }
-        if field.isChoice { choice = parts.count }
-        let bit: UInt32 = 1 << UInt32(found.number)
-        if found.number != last, seen & bit != 0 { mustSort = true }
-        (seen, last) = (seen | bit, found.number)
-        parts.append(part)
+    while let found = try reader.next(input) {
+      fieldCount += 1
+      guard fieldCount <= Self.fieldsMax else { throw .tooManyFields }
+      guard found.number < fields.count, let field = fields[found.number] else { continue }
+      let part = Part(field: found.number, value: found.value)
+      if field.isChoice, let choice {
+        parts[choice] = part
+        continue
       }
-    } catch { throw .malformed(offset: error.offset) }
-    guard fieldCount <= Self.fieldsMax else { throw .tooManyFields }
+      if field.isChoice { choice = parts.count }
+      let bit: UInt32 = 1 << UInt32(found.number)
+      if found.number != last, seen & bit != 0 { mustSort = true }
+      (seen, last) = (seen | bit, found.number)
+      parts.append(part)
+    }
     return mustSort
   }
 
@@ -114,16 +101,14 @@ struct ProtobufTranscoder {
   ) throws(Fault) {
     guard depth < Self.depthMax else { throw .tooDeep }
     output.append(.openBracket)
-    var isFirst = true
     for index in indices {
       let part = parts[index].value
       guard output.count <= outputBytesMax else { throw .tooLarge }
       if case .bytes(let range) = part, field.isNumber {
-        try packed(field, range, input, &output, &isFirst)
+        try packed(field, range, input, &output)
         continue
       }
-      if !isFirst { output.append(.comma) }
-      isFirst = false
+      output.appendSeparator()
       try value(field, part, input, &output, depth: depth + 1)
     }
     output.append(.closeBracket)
@@ -131,21 +116,18 @@ struct ProtobufTranscoder {
 
   /// The numbers of a packed list.
   private mutating func packed(
-    _ field: OTLPField, _ range: Range<Int>, _ input: Span<UInt8>, _ output: inout [UInt8], _ isFirst: inout Bool
+    _ field: OTLPField, _ range: Range<Int>, _ input: Span<UInt8>, _ output: inout [UInt8]
   ) throws(Fault) {
     var reader = ProtobufReader(range)
     while !reader.isAtEnd {
       let number: ProtobufReader.Value
-      do throws(ProtobufReader.Malformed) {
-        switch field.form {
-        case .fixed64, .double, .signedFixed64: number = .fixed64(try reader.fixed(8, input))
-        default: number = .varint(try reader.varint(input))
-        }
-      } catch { throw .malformed(offset: error.offset) }
+      switch field.form {
+      case .fixed64, .double, .signedFixed64: number = .fixed64(try reader.fixed(8, input))
+      default: number = .varint(try reader.varint(input))
+      }
       fieldCount += 1
       guard fieldCount <= Self.fieldsMax else { throw .tooManyFields }
-      if !isFirst { output.append(.comma) }
-      isFirst = false
+      output.appendSeparator()
       try value(field, number, input, &output, depth: 0)
     }
   }
@@ -159,12 +141,12 @@ struct ProtobufTranscoder {
     case (.base64, .bytes(let range)): output.append(base64: input.extracting(range))
     case (.hexadecimal, .bytes(let range)): output.append(hexadecimal: input.extracting(range))
     case (.bool, .varint(let number)): output.append(word: number != 0 ? "true" : "false")
-    case (.varint32, .varint(let number)): output.appendDecimal(Int64(Int32(truncatingIfNeeded: number)))
-    case (.unsigned32, .varint(let number)): output.appendDecimal(UInt64(UInt32(truncatingIfNeeded: number)))
+    case (.varint32, .varint(let number)): output.append(decimal: Int64(Int32(truncatingIfNeeded: number)))
+    case (.unsigned32, .varint(let number)): output.append(decimal: UInt64(UInt32(truncatingIfNeeded: number)))
     case (.zigzag32, .varint(let number)):
       let folded = UInt32(truncatingIfNeeded: number)
-      output.appendDecimal(Int64(Int32(bitPattern: folded >> 1) ^ -Int32(bitPattern: folded & 1)))
-    case (.fixed32, .fixed32(let number)): output.appendDecimal(UInt64(number))
+      output.append(decimal: Int64(Int32(bitPattern: folded >> 1) ^ -Int32(bitPattern: folded & 1)))
+    case (.fixed32, .fixed32(let number)): output.append(decimal: UInt64(number))
     case (.double, .fixed64(let bits)): output.appendNumber(Double(bitPattern: bits))
     case (.signed64, .varint(let number)), (.signedFixed64, .fixed64(let number)):
       output.appendQuotedDecimal(Int64(bitPattern: number))

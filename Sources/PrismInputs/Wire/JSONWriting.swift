@@ -3,8 +3,6 @@ import PrismProtocol
 
 // The readers of other formats write JSON with these, without a tree between.
 extension [UInt8] {
-  private static let digits = Array("0123456789abcdef".utf8)
-
   /// Appends a JSON string of bytes that should be UTF-8; what is not becomes U+FFFD.
   mutating func appendQuoted(_ text: Span<UInt8>) {
     append(.quote)
@@ -39,26 +37,14 @@ extension [UInt8] {
     append(copying: text, copied..<text.count)
   }
 
+  /// A comma, unless a list or an object begins here.
+  mutating func appendSeparator() {
+    if let last, last != .openBrace, last != .openBracket { append(.comma) }
+  }
+
   /// Two digits, lower case.
   mutating func appendHex(_ byte: UInt8) {
-    for digit in [byte >> 4, byte & 15] { append(Self.digits[Int(digit)]) }
-  }
-
-  mutating func appendDecimal(_ number: UInt64) {
-    var rest = number
-    var digits = InlineArray<20, UInt8>(repeating: 0)
-    var first = 20
-    repeat {
-      first -= 1
-      digits[first] = Self.digits[Int(rest % 10)]
-      rest /= 10
-    } while rest > 0
-    for index in first..<20 { append(digits[index]) }
-  }
-
-  mutating func appendDecimal(_ number: Int64) {
-    if number < 0 { append(.minus) }
-    appendDecimal(number.magnitude)
+    for digit in [byte >> 4, byte & 15] { append(Hex.digit(of: digit)) }
   }
 
   /// As proto3's JSON has it: NaN and the infinities are strings.
@@ -69,8 +55,6 @@ extension [UInt8] {
       append(contentsOf: (number.isNaN ? #""NaN""# : number > 0 ? #""Infinity""# : #""-Infinity""#).utf8)
     }
   }
-
-  mutating func append(word: StaticString) { word.withUTF8Buffer { append(contentsOf: $0) } }
 }
 
 extension Span<UInt8> {
@@ -110,13 +94,13 @@ extension Span<UInt8> {
 extension [UInt8] {
   mutating func appendQuotedDecimal(_ number: UInt64) {
     append(.quote)
-    appendDecimal(number)
+    append(decimal: number)
     append(.quote)
   }
 
   mutating func appendQuotedDecimal(_ number: Int64) {
     append(.quote)
-    appendDecimal(number)
+    append(decimal: number)
     append(.quote)
   }
 
@@ -141,7 +125,7 @@ extension [UInt8] {
 }
 
 extension UInt8 {
-  static let quote = UInt8(ascii: "\""), backslash = UInt8(ascii: "\\"), minus = UInt8(ascii: "-")
+  static let quote = UInt8(ascii: "\""), backslash = UInt8(ascii: "\\")
   static let comma = UInt8(ascii: ","), colon = UInt8(ascii: ":")
   static let openBrace = UInt8(ascii: "{"), closeBrace = UInt8(ascii: "}")
   static let openBracket = UInt8(ascii: "["), closeBracket = UInt8(ascii: "]")

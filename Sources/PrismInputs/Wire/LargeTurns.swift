@@ -17,18 +17,21 @@ actor LargeTurns {
   private var turns: [UInt32: Int] = [:]
 
   /// Waits for a turn of the user, and runs `body` in it.
-  func run<Result: Sendable>(for userID: UInt32, _ body: @Sendable () async -> Result) async -> Result {
+  func run<Result: Sendable, Failure: Error>(
+    for userID: UInt32, _ body: @Sendable () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
     if isTaken {
       let least = waiters.lazy.map { self.turns[$0.userID, default: 0] }.min() ?? 0
       turns[userID] = max(turns[userID, default: 0], least)
       await withCheckedContinuation { waiters.append(Waiter(userID: userID, continuation: $0)) }
     }
     isTaken = true
-    let result = await body()
-    malloc_trim(0)  // the next one may be read on another thread, which has a heap of its own
-    turns[userID, default: 0] += 1
-    giveOn()
-    return result
+    defer {
+      malloc_trim(0)  // the next one may be read on another thread, which has a heap of its own
+      turns[userID, default: 0] += 1
+      giveOn()
+    }
+    return try await body()
   }
 
   /// To the user with the fewest turns; of several to the one that waits longest.

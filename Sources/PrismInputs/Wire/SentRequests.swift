@@ -99,14 +99,12 @@ struct SentRequests {
 
 extension SentRequests {
   /// The newest requests that may come again, to be stored with the reports of one of them.
-  func note(in namespace: String, now: Duration) -> SubmissionGroup.Note? {
+  func note(in namespace: String, now: Duration) -> BatchNote? {
     guard let namespace = NamespaceName(namespace) else { return nil }
     let kept = sent.flatMap { key, requests in requests.filter { $0.isKept(at: now) }.map { (key, $0) } }
       .sorted { $0.1.receivedAt > $1.1.receivedAt }
     let value = kept.prefix(BatchNote.valueBytesMax / (2 * Self.keyBytes)).flatMap { $0.0 + $0.1.prefix }
-    var note = SubmissionGroup.Note(namespace: namespace, key: noteKey, value: value)
-    note.needsReports = true
-    return note
+    return BatchNote(namespace: namespace, key: noteKey, value: value, needsReports: true)
   }
 
   /// Takes the note of the run before: whether its answers arrived is not known.

@@ -1,5 +1,4 @@
 import Dispatch
-import Glibc
 public import PrismAdmission
 import PrismBase
 public import PrismConfig
@@ -17,9 +16,7 @@ public final class MachineCommands: CommandTools {
   private let sink: any SubmissionSink
   private let configuration: @Sendable () -> (snapshot: Snapshot, path: String)
   private let queue = DispatchQueue(label: "prism.commands", attributes: .concurrent)
-  private let source = SubmissionSource(
-    peer: ReportingPeer(userID: geteuid(), groupIDs: [getegid()], processID: getpid(), processName: "prismd"),
-    sessionID: "commands")
+  private let source = SubmissionSource.daemon("commands")
 
   /// - Parameter configuration: in force, and the path of the daemon's file.
   public init(
@@ -119,8 +116,7 @@ public final class MachineCommands: CommandTools {
     let report = Submission(
       type, in: command.namespace.text, meta: meta.bytes, payload: payload, reportID: ReportID(command.id.text),
       from: source)
-    let answer = await sink.submit(SubmissionGroup([report], userID: source.peer.accountID)).first
-    guard let refusal = answer?.refusal else { return nil }
+    guard let refusal = await sink.submit(report) else { return nil }
     return "the report \(type) was refused, \(refusal.code.rawValue): \(refusal.message)"
   }
 

@@ -151,12 +151,9 @@ public actor ControlServer {
   }
 
   private static func access(group: String?, readers: String?, path: String) throws(SocketError) -> ControlAccess {
-    func id(_ name: String?) throws(SocketError) -> UInt32? {
-      guard let name else { return nil }
-      guard let id = SystemAccounts.groupID(name) else { throw .unknownGroup(name, path: path) }
-      return id
-    }
-    return ControlAccess(ownUserID: geteuid(), groupID: try id(group), readersID: try id(readers))
+    ControlAccess(
+      ownUserID: geteuid(), groupID: try UnixListener.groupID(of: group, path: path),
+      readersID: try UnixListener.groupID(of: readers, path: path))
   }
 }
 

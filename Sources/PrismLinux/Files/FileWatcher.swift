@@ -23,8 +23,7 @@ public actor FileWatcher {
   private let makeDescriptor: @Sendable () -> Int32
 
   private var watched = WatchedFiles()
-  private var inotify = FolderWatches()
-  private var source: (any DispatchSourceRead)?
+  private var inotify: FolderWatches?
   private var lastEvent: Duration = .zero
   private var settling: Task<Void, Never>?
   private var polling: Task<Void, Never>?
@@ -51,10 +50,7 @@ public actor FileWatcher {
     (self.makeDescriptor, self.onChange) = (makeDescriptor, onChange)
   }
 
-  isolated deinit {
-    source?.cancel()
-    polling?.cancel()
-  }
+  isolated deinit { polling?.cancel() }
 
   /// Replaces the watched files. Known files are compared with their state at the last reported change, so that no
   /// change before this call is missed; new files with their current state.
@@ -72,19 +68,15 @@ public actor FileWatcher {
   public func stop() {
     settling?.cancel()
     polling?.cancel()
-    source?.cancel()
-    (settling, polling, source, inotify) = (nil, nil, nil, FolderWatches())
+    (settling, polling, inotify) = (nil, nil, nil)
   }
 
   private func open() {
-    guard source == nil else { return }
-    let descriptor = makeDescriptor()
-    guard descriptor >= 0 else { return poll(because: String(cString: strerror(errno))) }
-    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
-    source.setEventHandler { [weak self] in self?.assumeIsolated { $0.drain() } }
-    source.setCancelHandler { close(descriptor) }
-    (self.source, inotify) = (source, FolderWatches(descriptor: descriptor))
-    source.activate()
+    guard inotify == nil else { return }
+    inotify = FolderWatches(makeDescriptor(), on: executor.queue) { [weak self] in
+      self?.assumeIsolated { $0.noteEvent() }
+    }
+    if inotify == nil { poll(because: String(cString: strerror(errno))) }
   }
 
   private func poll(because cause: String) {
@@ -102,12 +94,6 @@ public actor FileWatcher {
 
   private func look() {
     if watched.haveChanged { noteEvent() }
-  }
-
-  /// The kind of event doesn't matter, nor that some of them were lost (an overflow): the files are checked.
-  private func drain() {
-    inotify.readEvents()
-    noteEvent()
   }
 
   private func noteEvent() {
@@ -132,7 +118,7 @@ public actor FileWatcher {
   }
 
   private func placeWatches() {
-    guard source != nil else { return }
-    if inotify.place(on: watched.foldersToWatch) == .exhausted { poll(because: String(cString: strerror(ENOSPC))) }
+    guard let inotify else { return }
+    if !inotify.place(on: watched.foldersToWatch) { poll(because: String(cString: strerror(ENOSPC))) }
   }
 }

@@ -1,5 +1,6 @@
 import PrismAdmission
 import PrismBase
+import PrismInputs
 import PrismProtocol
 
 /// One client's connection; only touched on the ingest server's queue.
@@ -26,7 +27,7 @@ final class IngestConnection {
   /// nil: the line protocol, or not decided yet.
   var http: InPlace<HTTPExchange>?
   /// Another input's protocol; nil: lines or HTTP.
-  private(set) var stream: InPlace<any MessageStream>?
+  private(set) var stream: InPlace<ForwardStream>?
   private(set) var owed = OwedAnswers()
   private(set) var isStreamEnded = false, hasSpoken = false
   /// The client's protocol, if it is not taken here: nothing more is read of it.
@@ -70,7 +71,7 @@ final class IngestConnection {
   }
 
   /// Speaks another input's protocol. Call it before anything is read.
-  func speak(_ stream: any MessageStream) { (self.stream, isProtocolKnown) = (InPlace(stream), true) }
+  func speak(_ stream: ForwardStream) { (self.stream, isProtocolKnown) = (InPlace(stream), true) }
 
   /// Begins to be watched. Call it once; `close` ends it. - Returns: false where the kernel has no room for it.
   func activate(in loop: SocketLoop) -> Bool {
@@ -267,7 +268,7 @@ extension IngestConnection {
   }
 
   private func takeMessages(
-    _ stream: InPlace<any MessageStream>, _ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn
+    _ stream: InPlace<ForwardStream>, _ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn
   ) -> Int {
     guard owed.handedBytes == nil else { return start }
     if isStreamEnded { return chunk.count }
@@ -289,7 +290,7 @@ extension IngestConnection {
       if request != nil { request?.receipt = owed.begin(descriptor) }
       return request
     }
-    var request = InputRequest(body: message, reservedBytes: 0)
+    var request = InputRequest(body: message)
     request.reservedBytes = HTTPRoutes.heldBytes(message, isPacked: false, rules)
     request.receipt = owed.begin(descriptor)
     owed.handedBytes = request.reservedBytes
@@ -315,7 +316,7 @@ extension IngestConnection {
 
   /// A request of another input that was refused before it was whole; the connection ends with it.
   var refusedRequest: IngestCounters.InputResult? {
-    stream?.value.isTooLarge == true ? .init(input: "forward", status: 413) : http?.value.refusedRequest
+    stream?.value.isTooLarge == true ? .init(input: ForwardInput.name, status: 413) : http?.value.refusedRequest
   }
 
   private func updateExchange() {
@@ -338,7 +339,7 @@ extension IngestConnection {
     return http?.value.requestBytes(conversation.value.session.rules) ?? conversation.value.requestBytes
   }
 
-  private func requestBytes(_ stream: some MessageStream, _ rules: AdmissionRules) -> Int {
+  private func requestBytes(_ stream: ForwardStream, _ rules: AdmissionRules) -> Int {
     if let handedBytes = owed.handedBytes { return handedBytes }
     guard !stream.hasMessage, stream.heldBytes > 0 else { return 0 }
     if let bytes = stream.messageBytes { return HTTPRoutes.requestBytes(bytes, isPacked: false, rules) }

@@ -2,6 +2,7 @@ import Glibc
 import PrismAdmission
 import PrismBase
 import PrismConfig
+import PrismInputs
 import PrismProtocol
 
 extension IngestServer {
@@ -60,10 +61,10 @@ extension IngestServer {
     lastID += 1
     let connection = IngestConnection(
       id: lastID, entrance: entrance, userID: userID, descriptor: SharedDescriptor(descriptor))
-    connection.routes = HTTPRoutes(input: otherInputs.http, isAlone: entrance == .otlp)
+    connection.routes = HTTPRoutes(input: otherInputs.otlp, isAlone: entrance == .otlp)
     guard connection.activate(in: loop) else { return shortage(String(cString: strerror(errno))) }
-    if entrance.isForward, let stream = otherInputs.stream {
-      connection.speak(stream.makeStream(isTCP: entrance.isTCP))
+    if entrance.isForward, let forward = otherInputs.forward {
+      connection.speak(forward.makeStream(isTCP: entrance.isTCP))
     }
     connections[lastID] = connection
     budget.open(lastID, user: userID)
@@ -84,7 +85,7 @@ extension IngestServer {
     let refusal = Refusal(.busy, "too many connections; try again", retryMilliseconds: 1000)
     if entrance.isForward { return }  // no answer is known there
     let isHTTP = entrance == .otlp || SharedDescriptor.peek(descriptor)?.isASCIILetter == true
-    let answer = isHTTP ? HTTPAnswer.response(to: refusal) : AnswerText.refused(refusal)
+    let answer = isHTTP ? HTTPAnswer.render(InputAnswer(refusal), keepAlive: false) : AnswerText.refused(refusal)
     // Unread input would reset the connection when it is closed. An answer that can't be sent harms no other client.
     _ = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, min($0.count, 16_384)) }
     _ = answer.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }

@@ -70,8 +70,9 @@ extension [CommitComposer.Entry] {
     for entry in self {
       let range = batches.count..<batches.count + entry.batches.count
       batches += entry.batches
-      guard let note = entry.note else { continue }
-      notes.append(BatchNote(namespace: note.namespace, key: note.key, value: note.value, batches: range))
+      guard var note = entry.note else { continue }
+      note.batches = range
+      notes.append(note)
     }
     return (batches, notes)
   }

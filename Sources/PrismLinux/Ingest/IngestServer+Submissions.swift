@@ -6,8 +6,6 @@ public import PrismProtocol
 struct PendingGroup {
   var group: SubmittedGroup
   let whenCommitted: @Sendable ([SubmissionAnswer]) -> Void
-  /// Its memory is charged to the connection that its request came from.
-  var isCharged = true
 }
 
 /// A task that waits for memory.
@@ -24,7 +22,7 @@ extension IngestServer: SubmissionSink {
     _ group: SubmissionGroup, room: MemoryRoom?, whenCommitted: @escaping @Sendable ([SubmissionAnswer]) -> Void
   ) async {
     let bytesMax = rules.requestBytesMax
-    guard room != nil || group.memoryBytes <= bytesMax else {
+    guard room != nil || group.isReserved || group.memoryBytes <= bytesMax else {
       return refuse(group, Self.tooLarge(group, bytesMax: bytesMax), whenCommitted)
     }
     guard let id = await holding(group, room) else { return refuse(group, .stopping, whenCommitted) }
@@ -34,7 +32,7 @@ extension IngestServer: SubmissionSink {
     }
     var submitted = SubmittedGroup(group)
     submitted.isFollowed = feed.hasFollowers
-    groups[id] = PendingGroup(group: submitted, whenCommitted: whenCommitted, isCharged: room?.bytes != 0)
+    groups[id] = PendingGroup(group: submitted, whenCommitted: whenCommitted)
     work.add(id, user: group.userID)
     loop.goOnSoon()
   }
@@ -42,7 +40,10 @@ extension IngestServer: SubmissionSink {
   /// Reserves memory for a group. - Returns: nil while the server stops.
   public func reserve(bytes: Int, userID: UInt32) async -> MemoryRoom? {
     guard let id = await hold(bytes: bytes, userID: userID) else { return nil }
-    return room(id, bytes: bytes)
+    return MemoryRoom(id: id, bytes: bytes) { [weak self] in
+      guard let self else { return }
+      Task { await self.release(id) }
+    }
   }
 
   /// The note of an input. - Returns: nil if there is no such note.
@@ -70,8 +71,11 @@ extension IngestServer: SubmissionSink {
 extension IngestServer {
   /// The number that a group's memory is known by: that of `room`, or a new one; nil if there is no memory for it.
   private func holding(_ group: SubmissionGroup, _ room: MemoryRoom?) async -> Int? {
-    guard let room else { return await hold(bytes: group.memoryBytes, userID: group.userID) }
-    return room.take() ? room.id : nil
+    if let room { return room.take() ? room.id : nil }
+    guard group.isReserved else { return await hold(bytes: group.memoryBytes, userID: group.userID) }
+    lastID += 1
+    budget.open(lastID, user: group.userID, isConnection: false)
+    return lastID
   }
 
   private func hold(bytes: Int, userID: UInt32) async -> Int? {
@@ -102,21 +106,6 @@ extension IngestServer {
   private func refuseRoom(_ id: Int) { roomWaiters.removeValue(forKey: id)?.continuation.resume(returning: false) }
 
   func refuseRoom() { for id in roomWaiters.keys.sorted() { refuseRoom(id) } }
-
-  /// A room without memory of its own, for groups of a request whose memory its connection holds.
-  func openRoom(userID: UInt32) -> MemoryRoom {
-    lastID += 1
-    let id = lastID
-    budget.open(id, user: userID, isConnection: false)
-    return room(id, bytes: 0)
-  }
-
-  private func room(_ id: Int, bytes: Int) -> MemoryRoom {
-    MemoryRoom(id: id, bytes: bytes) { [weak self] in
-      guard let self else { return }
-      Task { await self.release(id) }
-    }
-  }
 
   private func release(_ id: Int) {
     budget.close(id)
@@ -151,8 +140,8 @@ extension IngestServer {
     var pending = pending
     counts.tally.add(log.told(pending.group.takeTally()))
     guard let commit = pending.group.takeCommit() else { return answer(id, pending, [], nil) }
-    let bytes = pending.isCharged ? pending.group.bytes : 0
-    budget.set(id, bytes: bytes, batchBytes: pending.isCharged ? pending.group.batchBytes : 0)
+    let (bytes, batchBytes) = pending.group.isReserved ? (0, 0) : (pending.group.bytes, pending.group.batchBytes)
+    budget.set(id, bytes: bytes, batchBytes: batchBytes)
     composer.add(commit.batches, note: commit.note, connection: id, user: pending.group.userID)
     groups[id] = pending
   }

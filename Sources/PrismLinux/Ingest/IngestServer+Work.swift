@@ -144,10 +144,8 @@ extension IngestServer {
   }
 
   /// Shows refused reports to those who follow the feed.
-  func tell(_ refused: [(name: ReportName, code: RefusalCode)]) {
-    let now = time.unixMilliseconds
-    let events = refused.map { ReportEvent(time: now, outcome: .refused($0.code), name: $0.name) }
-    if !events.isEmpty { feed.publish(events) }
+  func tell(_ refused: [TailReport]) {
+    if !refused.isEmpty { feed.publish(refused, now: time.unixMilliseconds) }
   }
 
   private func account(_ connection: IngestConnection) {

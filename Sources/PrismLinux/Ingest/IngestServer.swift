@@ -2,6 +2,7 @@ import Glibc
 public import PrismAdmission
 public import PrismBase
 public import PrismConfig
+public import PrismInputs
 public import PrismProtocol
 
 /// The ingest socket (docs/ingest-protocol.md): takes reports from any number of clients to their commit, and answers
@@ -39,7 +40,8 @@ public actor IngestServer {
   var state = State.idle
   var rules: AdmissionRules
   var accepting: SocketLoop.Watch
-  let otherInputs: OtherInputs
+  /// Answers the HTTP paths of OTLP, and speaks on connections of `forward.socket` and `forward.listen`.
+  let otherInputs: (otlp: OTLPInput?, forward: ForwardInput?)
   /// Of all connections.
   let places = WatchPlaces()
   /// Further listening sockets, by their number in the loop.
@@ -65,20 +67,19 @@ public actor IngestServer {
   /// - Parameter snapshot: the configuration in force; asked whenever something arrives.
   /// - Parameter version: of the daemon, for the answer to a greeting.
   /// - Parameter feed: gets reports that are refused before they reach `sink`.
-  /// - Parameter httpInput: answers the HTTP paths of another input; nil: there are no such paths.
-  /// - Parameter streamInput: speaks the protocol of `forward.socket` and `forward.listen`; nil: they are not opened.
+  /// - Parameter otlp: answers its HTTP paths; nil: there are no such paths.
+  /// - Parameter forward: speaks on connections of `forward.socket` and `forward.listen`; nil: they are not opened.
   /// - Parameter filters: what the filters of types share.
   /// - Parameter files: where namespaces are configured.
   /// - Parameter connectionsMax: what the limit of open files leaves of `ingest.maxConnections`.
   /// - Throws: `system`.
   public init(
     listener: UnixListener, sink: any ReportSink, snapshot: @escaping @Sendable () -> Snapshot, facts: HostFacts,
-    version: String, feed: ReportFeed = ReportFeed(), httpInput: (any HTTPInput)? = nil,
-    streamInput: (any StreamInput)? = nil, filters: FilterTools = FilterTools(),
-    files: NamespaceFiles = NamespaceFiles(), connectionsMax: Int = .max,
+    version: String, feed: ReportFeed = ReportFeed(), otlp: OTLPInput? = nil, forward: ForwardInput? = nil,
+    filters: FilterTools = FilterTools(), files: NamespaceFiles = NamespaceFiles(), connectionsMax: Int = .max,
     time: any TimeSource = SystemTime(), log: Logger
   ) throws(SocketError) {
-    (self.feed, otherInputs) = (feed, OtherInputs(http: httpInput, stream: streamInput))
+    (self.feed, otherInputs) = (feed, (otlp, forward))
     loop = try SocketLoop(for: listener.path)
     accepting = try loop.watch(listener, id: Self.listenerID)
     (self.listener, self.sink, self.snapshot, self.facts) = (listener, sink, snapshot, facts)
@@ -114,36 +115,22 @@ public actor IngestServer {
 
 extension IngestServer {
   /// Sends new switches to clients that watch a namespace. Call it when another configuration is in force.
-  public func configurationChanged() {
-    takeRules()
-    for connection in connections.values where connection.conversation?.value.isWatching == true {
-      connection.conversation?.value.take(rules)
-      advance(connection)
-    }
-    endRound()
-  }
+  public func configurationChanged() { tellWatchers([]) }
 
   /// Sends changes to clients that watch their table. Call it on the store's queue, before the commit is answered.
   public nonisolated func recordsChanged(_ changes: [RecordTableChange]) {
     guard !places.isEmpty else { return }
-    loop.enter { assumeIsolated { $0.tell(changes) } }
+    loop.enter { assumeIsolated { $0.tellWatchers(changes) } }
   }
 
-  private func tell(_ changes: [RecordTableChange]) {
+  /// - Parameter changes: empty: the configuration changed.
+  private func tellWatchers(_ changes: [RecordTableChange]) {
     takeRules()
     for connection in connections.values where connection.conversation?.value.isWatching == true {
-      if connection.takes(changes, rules) { advance(connection) }
+      if connection.takes(changes, rules) || changes.isEmpty { advance(connection) }
     }
     endRound()
   }
-}
-
-/// Inputs that speak on connections of the ingest server.
-struct OtherInputs {
-  /// Answers its HTTP paths; nil: there are no such paths.
-  let http: (any HTTPInput)?
-  /// Speaks on connections of `forward.socket` and `forward.listen`; nil: they are not opened.
-  let stream: (any StreamInput)?
 }
 
 // MARK: - Stopping

@@ -16,6 +16,15 @@ extension ReportingPeer {
   }
 }
 
+extension SubmissionSource {
+  /// The daemon itself.
+  static func daemon(_ sessionID: String) -> SubmissionSource {
+    let peer = ReportingPeer(
+      userID: geteuid(), groupIDs: [getegid()], processID: getpid(), processName: "prismd")
+    return SubmissionSource(peer: peer, sessionID: sessionID)
+  }
+}
+
 /// The process at the other end of a connection, as `/proc` shows it. Another process may have got its number since it
 /// connected.
 struct PeerProcess {

@@ -36,9 +36,7 @@ public actor MetricsServer {
   private var server: HTTPServer?
   private var address: String?
   /// A store that hangs is asked once, however often somebody scrapes.
-  private var isAskingStore = false
-  private var askers: [Int: CheckedContinuation<StoreFigures?, Never>] = [:]
-  private var lastAsker = 0
+  private var asking: Task<StoreFigures?, Never>?
   private var status = StatusAnswers()
 
   public init(_ sources: Sources, log: Logger) { (self.sources, self.log) = (sources, log) }
@@ -128,25 +126,21 @@ public actor MetricsServer {
 
   /// nil: the store fails, or does not answer in time.
   private func storeFigures() async -> StoreFigures? {
-    lastAsker += 1
-    let asker = lastAsker
-    if !isAskingStore { askStore() }
+    let asking =
+      asking
+      ?? Task {
+        defer { self.asking = nil }
+        return try? await sources.engine.storeFigures()  // its health tells why
+      }
+    self.asking = asking
+    let (answers, answer) = AsyncStream.makeStream(of: StoreFigures?.self)
+    Task { answer.yield(await asking.value) }
     let limit = Task {
-      do { try await SystemTime().sleep(for: Self.storeTimeout) } catch { return }  // it answered
-      askers.removeValue(forKey: asker)?.resume(returning: nil)
+      try? await SystemTime().sleep(for: Self.storeTimeout)  // cancelled: it answered
+      answer.yield(nil)
     }
     defer { limit.cancel() }
-    return await withCheckedContinuation { askers[asker] = $0 }
-  }
-
-  private func askStore() {
-    isAskingStore = true
-    Task {
-      let figures: StoreFigures?
-      do { figures = try await sources.engine.storeFigures() } catch { figures = nil }  // its health tells why
-      isAskingStore = false
-      for asker in askers.values { asker.resume(returning: figures) }
-      askers = [:]
-    }
+    for await first in answers { return first }
+    return nil
   }
 }

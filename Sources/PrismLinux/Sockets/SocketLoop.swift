@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import PrismBase
 
 /// The executor of a server: one thread that waits for the server's sockets, tells which of them are ready, and runs the
 /// actor's jobs in between. It ends with the last reference to it.
@@ -13,21 +14,10 @@ final class SocketLoop: SerialExecutor {
 
   /// - Parameter path: of the server's socket, for the error. - Throws: `system`.
   init(for path: String) throws(SocketError) {
-    thread = try SocketLoopThread(path)
-    var id = pthread_t()
-    let forIt = Unmanaged.passRetained(thread)
-    let failed = pthread_create(
-      &id, nil,
-      { argument in
-        guard let argument else { return nil }
-        Unmanaged<SocketLoopThread>.fromOpaque(argument).takeRetainedValue().run()
-        return nil
-      }, forIt.toOpaque())
-    guard failed == 0 else {
-      forIt.release()
-      throw .system("start a thread for", path: path, errno: failed)
-    }
-    pthread_detach(id)
+    let thread = try SocketLoopThread(path)
+    self.thread = thread
+    let failed = DetachedThread.start { thread.run() }
+    if failed != 0 { throw .system("start a thread for", path: path, errno: failed) }
   }
 
   deinit { thread.end() }

@@ -1,6 +1,19 @@
-import CLinux
 import Glibc
 import PrismHTTP
+
+/// A listening socket of a server, of any family.
+protocol ConnectionListener: Sendable {
+  /// Watched for reading by the server.
+  var descriptor: Int32 { get }
+  /// The address as the configuration has it.
+  var path: String { get }
+  /// Takes the next connection; `refuse` may write one short answer to a connection there is no descriptor for.
+  func accept(refuse: (Int32) -> Void) -> UnixListener.Accepted
+  /// Closes it; call it once, after its watch has ended.
+  func close()
+}
+
+extension UnixListener: ConnectionListener {}
 
 /// A listening TCP socket on loopback. Its descriptor does not block, and is not passed to children.
 final class TCPListener: ConnectionListener {
@@ -23,17 +36,7 @@ final class TCPListener: ConnectionListener {
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
   }
 
-  func accept(refuse: (Int32) -> Void) -> UnixListener.Accepted {
-    while true {
-      let connection = prism_accept(descriptor)
-      if connection >= 0 { return .connection(connection) }
-      switch errno {
-      case EINTR, ECONNABORTED, EPROTO, EPERM, ENETDOWN, EHOSTDOWN, EHOSTUNREACH, ENETUNREACH, ENOPROTOOPT: continue
-      case EAGAIN: return .nothing
-      default: return .exhausted(errno: errno)
-      }
-    }
-  }
+  func accept(refuse: (Int32) -> Void) -> UnixListener.Accepted { .next(of: descriptor) }
 
   func close() { Glibc.close(descriptor) }
 }

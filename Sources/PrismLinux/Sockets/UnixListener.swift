@@ -19,6 +19,19 @@ public final class UnixListener: Sendable {
     case refused
     /// No descriptor or memory is left, not even the spare: stop watching for a while, or the watching would spin.
     case exhausted(errno: Int32)
+
+    static func next(of listener: Int32) -> Accepted {
+      while true {
+        let connection = prism_accept(listener)
+        if connection >= 0 { return .connection(connection) }
+        switch errno {
+        // That client is gone or barred, or its network is; the next may be fine.
+        case EINTR, ECONNABORTED, EPROTO, EPERM, ENETDOWN, EHOSTDOWN, EHOSTUNREACH, ENETUNREACH, ENOPROTOOPT: continue
+        case EAGAIN: return .nothing
+        default: return .exhausted(errno: errno)
+        }
+      }
+    }
   }
 
   /// The listening socket.
@@ -71,21 +84,13 @@ public final class UnixListener: Sendable {
 
   /// - Parameter refuse: may write one short answer to a connection there is no descriptor for; it must not close it.
   public func accept(refuse: (Int32) -> Void) -> Accepted {
-    while true {
-      let connection = prism_accept(descriptor)
-      if connection >= 0 { return .connection(connection) }
-      switch errno {
-      case EINTR, ECONNABORTED, EPROTO, EPERM: continue  // that client is gone or barred; the next may be fine
-      case EAGAIN: return .nothing
-      case EMFILE, ENFILE: return refuseWithSpare(refuse)
-      default: return .exhausted(errno: errno)
-      }
-    }
+    let next = Accepted.next(of: descriptor)
+    guard case .exhausted(let code) = next, code == EMFILE || code == ENFILE else { return next }
+    return refuseWithSpare(refuse, shortage: code)
   }
 
-  private func refuseWithSpare(_ refuse: (Int32) -> Void) -> Accepted {
+  private func refuseWithSpare(_ refuse: (Int32) -> Void, shortage: Int32) -> Accepted {
     spare.withLock { spare in
-      let shortage = errno
       guard spare >= 0 else {
         spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
         return .exhausted(errno: shortage)
@@ -184,7 +189,7 @@ extension UnixListener {
     guard chmod(path, mode) == 0 else { throw .system("change the mode of", path: path, errno: errno) }
   }
 
-  private static func groupID(of name: String?, path: String) throws(SocketError) -> gid_t? {
+  static func groupID(of name: String?, path: String) throws(SocketError) -> gid_t? {
     guard let name else { return nil }
     guard let id = SystemAccounts.groupID(name) else { throw .unknownGroup(name, path: path) }
     return id
@@ -202,5 +207,31 @@ extension UnixAddress {
   static func checked(_ path: String) throws(SocketError) -> UnixAddress {
     guard let address = UnixAddress(path: path) else { throw .pathUnusable(path: path, bytesMax: pathBytesMax) }
     return address
+  }
+}
+
+/// Sockets that the service manager listens on for us (sd_listen_fds(3)), so that a restart refuses no client.
+public enum SocketActivation {
+  /// The inherited listeners. The path that a listener is bound to identifies it, because the names of `LISTEN_FDNAMES`
+  /// are the same for all sockets of a unit.
+  ///
+  /// Takes the variables out of the environment, so that no child believes they are its own. Call it once, before there
+  /// are other threads.
+  /// - Throws: `notListening` when a passed descriptor is something else.
+  public static func takeListeners() throws(SocketError) -> [UnixListener] {
+    let descriptors = takeDescriptors()
+    var listeners: [UnixListener] = []
+    for descriptor in descriptors { listeners.append(try UnixListener(inherited: descriptor)) }
+    return listeners
+  }
+
+  static func takeDescriptors() -> Range<Int32> {
+    let value = { (name: String) in getenv(name).flatMap { Int32(String(cString: $0)) } }
+    let (process, count) = (value("LISTEN_PID"), value("LISTEN_FDS"))
+    for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { unsetenv(name) }
+    let first: Int32 = 3  // SD_LISTEN_FDS_START
+    guard process == getpid(), let count, (1...1024).contains(count) else { return first..<first }
+    for descriptor in first..<first + count { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+    return first..<first + count
   }
 }

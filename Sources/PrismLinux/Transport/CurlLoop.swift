@@ -10,23 +10,6 @@ final class CurlLoop {
     var transfersMax: Int
   }
 
-  /// The mailbox and the settings that the thread starts with.
-  final class Start: Sendable {
-    let mailbox: TransferMailbox
-    let settings: Settings
-
-    init(mailbox: TransferMailbox, settings: Settings) {
-      (self.mailbox, self.settings) = (mailbox, settings)
-    }
-
-    /// Nothing can be performed: answers every waiting transfer.
-    func fail(_ detail: String) {
-      repeat {
-        for job in mailbox.take().jobs { job.finish(.unsent(.local, detail)) }
-      } while !mailbox.detach()
-    }
-  }
-
   /// Handles keep buffers and TLS sessions; more than these are freed after use.
   private static let spareHandlesMax = 4
   private static let keptConnectionsMax = 32
@@ -40,19 +23,19 @@ final class CurlLoop {
   private var line: TransferLine
   private var spareHandles: [UnsafeMutableRawPointer] = []
 
-  static func run(_ start: Start) {
+  static func run(_ mailbox: TransferMailbox, _ settings: Settings) {
     // OpenSSL writes without MSG_NOSIGNAL.
     var brokenPipe = sigset_t()
     sigemptyset(&brokenPipe)
     sigaddset(&brokenPipe, SIGPIPE)
     pthread_sigmask(SIG_BLOCK, &brokenPipe, nil)
-    guard isLibraryReady, let multi = curl_multi_init() else { return start.fail("libcurl cannot start: no memory") }
-    start.mailbox.attach(multi: multi)
-    CurlLoop(multi: multi, start).run()
+    guard isLibraryReady, let multi = curl_multi_init() else { return mailbox.fail("libcurl cannot start: no memory") }
+    mailbox.attach(multi: multi)
+    CurlLoop(multi: multi, mailbox, settings).run()
   }
 
-  private init(multi: UnsafeMutableRawPointer, _ start: Start) {
-    (self.multi, mailbox, settings) = (multi, start.mailbox, start.settings)
+  private init(multi: UnsafeMutableRawPointer, _ mailbox: TransferMailbox, _ settings: Settings) {
+    (self.multi, self.mailbox, self.settings) = (multi, mailbox, settings)
     line = TransferLine(transfersMax: settings.transfersMax)
     let keptMax = min(Self.keptConnectionsMax, settings.transfersMax)
     _ = prism_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, keptMax)
@@ -68,7 +51,9 @@ final class CurlLoop {
     while true {
       let work = mailbox.take()
       abort(work.cancelled)
-      for job in work.jobs { take(job, isCancelled: work.cancelled.contains(job.id)) }
+      for job in work.jobs {
+        if work.cancelled.contains(job.id) { job.finish(Self.cancelled) } else { line.add(job) }
+      }
       while let job = line.next() { begin(job) }
       var running: Int32 = 0
       curl_multi_perform(multi, &running)
@@ -81,11 +66,6 @@ final class CurlLoop {
       // With transfers under way, curl's own timers end the wait sooner.
       curl_multi_poll(multi, nil, 0, Int32(clamping: max(idleLeft, .milliseconds(1)).millisecondsRoundedUp), nil)
     }
-  }
-
-  private func take(_ job: TransferMailbox.Job, isCancelled: Bool) {
-    if isCancelled { return job.finish(Self.cancelled) }
-    line.add(job)
   }
 
   private static let cancelled = PostAnswer.unsent(.cancelled, "cancelled before it began")

@@ -77,19 +77,8 @@ public final class CurlTransport: Transport, DownloadSource {
 
   private func submit(_ job: TransferMailbox.Job) {
     guard mailbox.submit(job) else { return }
-    let start = CurlLoop.Start(mailbox: mailbox, settings: settings)
-    var thread = pthread_t()
-    let failed = pthread_create(
-      &thread, nil,
-      { argument in
-        guard let argument else { return nil }
-        CurlLoop.run(Unmanaged<CurlLoop.Start>.fromOpaque(argument).takeRetainedValue())
-        return nil
-      }, Unmanaged.passRetained(start).toOpaque())
-    if failed == 0 {
-      pthread_detach(thread)
-    } else {
-      start.fail("no thread for transfers: \(String(cString: strerror(failed)))")
-    }
+    let (mailbox, settings) = (mailbox, settings)
+    let failed = DetachedThread.start { CurlLoop.run(mailbox, settings) }
+    if failed != 0 { mailbox.fail("no thread for transfers: \(String(cString: strerror(failed)))") }
   }
 }

@@ -95,6 +95,13 @@ final class TransferMailbox: Sendable {
     }
   }
 
+  /// Nothing can be performed: answers every waiting transfer.
+  func fail(_ detail: String) {
+    repeat {
+      for job in take().jobs { job.finish(.unsent(.local, detail)) }
+    } while !detach()
+  }
+
   private static func wake(_ state: State) {
     if let multi = state.multi { curl_multi_wakeup(UnsafeMutableRawPointer(bitPattern: multi)) }
   }

@@ -21,10 +21,7 @@ public struct DevelopmentFolder: Sendable, Equatable {
   public static var running: DevelopmentFolder? {
     var facts = stat()
     guard lstat(link, &facts) == 0, facts.st_mode & S_IFMT == S_IFLNK, facts.st_uid == getuid() else { return nil }
-    var target = [CChar](repeating: 0, count: 4096)
-    let count = readlink(link, &target, target.count)
-    guard count > 0 else { return nil }
-    let folder = DevelopmentFolder(String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    guard let folder = SymbolicLink.target(of: link).map({ DevelopmentFolder($0) }) else { return nil }
     guard stat(folder.controlSocket, &facts) == 0, facts.st_uid == getuid(), folder.isListening else { return nil }
     return folder
   }

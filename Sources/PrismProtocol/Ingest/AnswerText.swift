@@ -2,22 +2,18 @@
 public enum AnswerText {
   /// - Parameter isPayloadLeftOut: the report came with a payload, which is not stored.
   /// - Parameter appendReportID: appends the report's id.
+  /// - Parameter isCollapsed: it was counted on the row of an equal report, whose id it is.
   public static func appendStored(
-    isDuplicate: Bool, isPayloadLeftOut: Bool, to result: inout [UInt8], appendReportID: (inout [UInt8]) -> Void
+    isDuplicate: Bool = false, isCollapsed: Bool = false, isPayloadLeftOut: Bool = false, to result: inout [UInt8],
+    appendReportID: (inout [UInt8]) -> Void
   ) {
     result.append(contentsOf: #"{"status":"stored","reportId":""#.utf8)
     appendReportID(&result)
     result.append(UInt8(ascii: "\""))
     if isDuplicate { result.append(contentsOf: #","duplicate":true"#.utf8) }
+    if isCollapsed { result.append(contentsOf: #","collapsed":true"#.utf8) }
     if isPayloadLeftOut { result.append(contentsOf: #","payloadLeftOut":true"#.utf8) }
     result.append(contentsOf: "}\n".utf8)
-  }
-
-  /// The answer to a report that was counted on the row of an equal one. - Parameter appendReportID: of that row.
-  public static func appendCollapsed(to result: inout [UInt8], appendReportID: (inout [UInt8]) -> Void) {
-    result.append(contentsOf: #"{"status":"stored","reportId":""#.utf8)
-    appendReportID(&result)
-    result.append(contentsOf: "\",\"collapsed\":true}\n".utf8)
   }
 
   /// The answer to a report that its type's `sample` leaves out.

@@ -8,20 +8,26 @@ public struct BatchNote: Sendable, Equatable {
   /// The longest value, in bytes.
   public static let valueBytesMax = 1024
 
-  /// The namespace whose note it is.
+  /// Any namespace that the input reports to.
   public let namespace: NamespaceName
   /// Begins with the name of the input.
   public let key: String
   /// The place, in the form of the input.
   public let value: [UInt8]
+  /// It is written only together with a report.
+  public let needsReports: Bool
   /// Indices of the batches that it speaks of, in the list that it is handed over with; empty: it is written in any case.
-  public let batches: Range<Int>
+  public var batches: Range<Int>
 
-  /// - Parameter key: at most `keyBytesMax` bytes. - Parameter value: at most `valueBytesMax`.
-  public init(namespace: NamespaceName, key: String, value: [UInt8], batches: Range<Int>) {
+  /// - Parameter key: of a small, fixed number of keys, at most `keyBytesMax` bytes.
+  /// - Parameter value: at most `valueBytesMax` bytes.
+  public init(
+    namespace: NamespaceName, key: String, value: [UInt8], needsReports: Bool = false, batches: Range<Int> = 0..<0
+  ) {
     precondition(key.utf8.count <= Self.keyBytesMax, "a note's key has at most \(Self.keyBytesMax) bytes")
     precondition(value.count <= Self.valueBytesMax, "a note has at most \(Self.valueBytesMax) bytes")
-    (self.namespace, self.key, self.value, self.batches) = (namespace, key, value, batches)
+    (self.namespace, self.key, self.value) = (namespace, key, value)
+    (self.needsReports, self.batches) = (needsReports, batches)
   }
 
   /// Whether it may be written after `outcomes`, those of the whole list.

@@ -52,13 +52,9 @@ public struct CommonMembers: Sendable {
 
   /// The members whose keys the row has, too: mostly there are no such members.
   private func places(in text: Span<UInt8>, _ row: Range<Int>) -> [Int] {
-    var scanner = JSONScanner()
-    scanner.position = row.lowerBound
-    var places: [Int] = []
-    while scanner.position < row.upperBound, scanner.next(text) == UInt8(ascii: "\"") {
-      guard let key = try? scanner.key(text), (try? scanner.skipValue(text, depth: 1)) != nil else { break }
+    var (scanner, places): (JSONScanner, [Int]) = (JSONScanner(position: row.lowerBound), [])
+    scanner.forEachMember(text, to: row.upperBound) { key, _ in
       if let place = place(of: key, text) { places.append(place) }
-      if scanner.next(text) == UInt8(ascii: ",") { scanner.position += 1 }
     }
     return places
   }

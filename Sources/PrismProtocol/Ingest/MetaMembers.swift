@@ -14,15 +14,8 @@ public struct MetaMembers: Sendable {
 
   /// - Parameter range: a range of members as the scanner found it in `text`, and therefore sound.
   public init(_ text: Span<UInt8>, _ range: Range<Int>) {
-    var scanner = JSONScanner()
-    scanner.position = range.lowerBound
-    var found: [Member] = []
-    while scanner.position < range.upperBound, scanner.next(text) == UInt8(ascii: "\"") {
-      let start = scanner.position
-      guard let key = try? scanner.key(text), (try? scanner.skipValue(text, depth: 1)) != nil else { break }  // sound
-      found.append(Member(key: key.string(in: text), text: start..<scanner.position))
-      if scanner.next(text) == UInt8(ascii: ",") { scanner.position += 1 }
-    }
+    var (scanner, found): (JSONScanner, [Member]) = (JSONScanner(position: range.lowerBound), [])
+    scanner.forEachMember(text, to: range.upperBound) { found.append(Member(key: $0.string(in: text), text: $1)) }
     var seen: Set<String> = []
     members = Array(found.reversed().filter { seen.insert($0.key).inserted }.reversed())
   }

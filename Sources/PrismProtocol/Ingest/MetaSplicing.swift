@@ -79,13 +79,16 @@ public struct MetaSplicing: Sendable {
 }
 
 extension [UInt8] {
-  fileprivate mutating func append(word: StaticString) { word.withUTF8Buffer { append(contentsOf: $0) } }
+  package mutating func append(word: StaticString) { word.withUTF8Buffer { append(contentsOf: $0) } }
 
-  /// Appends a number's decimal form.
-  fileprivate mutating func append(decimal number: Int64) {
+  package mutating func append(decimal number: Int64) {
     if number < 0 { append(UInt8(ascii: "-")) }
+    append(decimal: number.magnitude)
+  }
+
+  package mutating func append(decimal number: UInt64) {
     var digits = InlineArray<20, UInt8>(repeating: 0)
-    var (rest, first) = (number.magnitude, 20)
+    var (rest, first) = (number, 20)
     repeat {
       first -= 1
       digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)

@@ -6,72 +6,26 @@ public struct RequestScanner {
     case namespace, type, meta, payloadBytes, payload, reportId, createdTime, hello, isGather, common, watch
     case put, patch, delete, get, list
 
-    var name: StaticString {
-      switch self {
-      case .namespace: "namespace"
-      case .type: "type"
-      case .meta: "meta"
-      case .payloadBytes: "payloadBytes"
-      case .payload: "payload"
-      case .reportId: "reportId"
-      case .createdTime: "createdTime"
-      case .hello: "hello"
-      case .isGather: "isGather"
-      case .common: "common"
-      case .watch: "watch"
-      case .put: "put"
-      case .patch: "patch"
-      case .delete: "delete"
-      case .get: "get"
-      case .list: "list"
-      }
+    private static let names = allCases.map { Array("\($0)".utf8) }
+    /// By first byte and length at most one field is in question.
+    private static let shapes = allCases.reduce(into: [Field?](repeating: nil, count: 512)) {
+      $0[shape(names[$1.rawValue][0], names[$1.rawValue].count)] = $1
     }
-
-    var verb: RecordVerb? {
-      switch self {
-      case .put: .put
-      case .patch: .patch
-      case .delete: .delete
-      case .get: .get
-      case .list: .list
-      default: nil
-      }
-    }
-
     /// Each is the only one of its line.
     static let alone: [Field] = [.hello, .isGather, .common, .watch, .put, .patch, .delete, .get, .list]
     /// The same as bits of `seen`: asked for every line.
     static let aloneBits = alone.reduce(UInt16(0)) { $0 | 1 << UInt16($1.rawValue) }
 
-    /// By its first byte and length at most one field is in question.
-    init?(_ key: ScannedString, in line: Span<UInt8>) {
-      guard !key.hasEscapes, let first = key.range.first.map({ line[$0] }) else { return nil }
-      let candidate: Field
-      switch (first, key.range.count) {
-      case (UInt8(ascii: "t"), 4): candidate = .type
-      case (UInt8(ascii: "m"), 4): candidate = .meta
-      case (UInt8(ascii: "n"), 9): candidate = .namespace
-      case (UInt8(ascii: "p"), 12): candidate = .payloadBytes
-      case (UInt8(ascii: "p"), 7): candidate = .payload
-      case (UInt8(ascii: "r"), 8): candidate = .reportId
-      case (UInt8(ascii: "c"), 11): candidate = .createdTime
-      case (UInt8(ascii: "h"), 5): candidate = .hello
-      case (UInt8(ascii: "i"), 8): candidate = .isGather
-      case (UInt8(ascii: "c"), 6): candidate = .common
-      case (UInt8(ascii: "w"), 5): candidate = .watch
-      case (UInt8(ascii: "p"), 3): candidate = .put
-      case (UInt8(ascii: "p"), 5): candidate = .patch
-      case (UInt8(ascii: "d"), 6): candidate = .delete
-      case (UInt8(ascii: "g"), 3): candidate = .get
-      case (UInt8(ascii: "l"), 4): candidate = .list
-      default: return nil
-      }
-      guard line.equals(candidate.name, at: key.range) else { return nil }
-      self = candidate
-    }
+    private static func shape(_ first: UInt8, _ count: Int) -> Int { Int(first & 31) << 4 | count & 15 }
 
-    init?(escaped name: String) {
-      guard let field = Self.allCases.first(where: { "\($0.name)" == name }) else { return nil }
+    init?(_ key: ScannedString, in line: Span<UInt8>) {
+      guard !key.hasEscapes, let first = key.range.first else {
+        self.init(rawValue: Self.names.firstIndex { key.equals($0, in: line) } ?? -1)
+        return
+      }
+      guard let field = Self.shapes[Self.shape(line[first], key.range.count)],
+        key.equals(Self.names[field.rawValue], in: line)
+      else { return nil }
       self = field
     }
   }
@@ -152,13 +106,12 @@ extension RequestScanner {
   private mutating func scanField(_ whole: Span<UInt8>, _ reserved: ReservedKeys) throws(JSONError) {
     let line = whole.extracting(first: scannedBytesMax)
     let key = try json.key(line)
-    let known = Field(key, in: line) ?? (key.hasEscapes ? Field(escaped: key.string(in: line)) : nil)
-    guard let field = known else {
+    guard let field = Field(key, in: line) else {
       note("unknown field `\(key.string(in: line).prefix(64))`")
       return try json.skipValue(line, depth: 1)
     }
     let bit = UInt16(1) << UInt16(field.rawValue)
-    if seen & bit != 0 { note("`\(field.name)` occurs twice") }
+    if seen & bit != 0 { note("`\(field)` occurs twice") }
     seen |= bit
     current = field
     try scanValue(of: field, field == .payload ? whole : line, reserved)
@@ -183,7 +136,7 @@ extension RequestScanner {
       report.createdTime = milliseconds(line, range)
     case .hello, .watch, .put, .patch, .delete, .get, .list:
       let start = json.next(line) == UInt8(ascii: "{") ? json.position : nil
-      if start == nil { note("`\(field.name)` must be an object") }
+      if start == nil { note("`\(field)` must be an object") }
       try json.skipValue(line, depth: 1)
       object = start.map { $0..<json.position }
     case .isGather: question = try string(field, line)
@@ -195,7 +148,7 @@ extension RequestScanner {
 
   private mutating func string(_ field: Field, _ line: Span<UInt8>) throws(JSONError) -> ScannedString? {
     guard json.next(line) == UInt8(ascii: "\"") else {
-      note("`\(field.name)` must be a string")
+      note("`\(field)` must be a string")
       try json.skipValue(line, depth: 1)
       return nil
     }
@@ -205,7 +158,7 @@ extension RequestScanner {
   private mutating func number(_ field: Field, _ line: Span<UInt8>) throws(JSONError) -> Range<Int>? {
     guard let first = json.next(line), first == UInt8(ascii: "-") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= first
     else {
-      note("`\(field.name)` must be a number")
+      note("`\(field)` must be a number")
       try json.skipValue(line, depth: 1)
       return nil
     }
@@ -226,12 +179,11 @@ extension RequestScanner {
     if let fault { return .failure(fault) }
     func has(_ field: Field) -> Bool { seen & 1 << UInt16(field.rawValue) != 0 }
     if seen & Field.aloneBits != 0, seen.nonzeroBitCount > 1, let field = Field.alone.first(where: has) {
-      return .failure(Refusal(.badRequest, "`\(field.name)` must be the only field of its line"))
+      return .failure(Refusal(.badRequest, "`\(field)` must be the only field of its line"))
     }
-    if let object, let verb = Field(rawValue: seen.trailingZeroBitCount)?.verb {
-      return .success(.record(verb, object))
+    if let object, let field = Field(rawValue: seen.trailingZeroBitCount) {
+      return .success(RecordVerb(rawValue: "\(field)").map { .record($0, object) } ?? .hello(object))
     }
-    if let object { return .success(has(.hello) ? .hello(object) : .watch(object)) }
     if let question { return .success(.isGather(question)) }
     if has(.common) { return .success(.common) }
     guard has(.type) else { return .failure(Refusal(.badRequest, "`type` is missing")) }

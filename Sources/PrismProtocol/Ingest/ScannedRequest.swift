@@ -5,11 +5,9 @@ public enum ScannedRequest: Sendable, Equatable {
   case hello(Range<Int>)
   /// Whether a namespace gathers.
   case isGather(ScannedString)
-  /// The state of something now and after each change. The range of its object.
-  case watch(Range<Int>)
   /// The common information as it would be merged.
   case common
-  /// A request about records. The range of its object.
+  /// A request about records, or to watch the state of something. The range of its object.
   case record(RecordVerb, Range<Int>)
 }
 

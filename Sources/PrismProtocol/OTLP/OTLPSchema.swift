@@ -11,7 +11,7 @@ package enum OTLPMessage: Int, CaseIterable, Sendable {
   package var fields: [OTLPField?] { Self.tables[rawValue] }
 
   private static let tables: [[OTLPField?]] = allCases.map { message in
-    let fields = message.definition
+    let fields = values[message] ?? records[message] ?? metrics[message] ?? points[message] ?? []
     let largest = fields.map(\.number).max() ?? 0
     return (0...largest).map { number in fields.first { $0.number == number } }
   }
@@ -60,125 +60,89 @@ package struct OTLPField: Sendable {
 }
 
 extension OTLPMessage {
-  fileprivate var definition: [OTLPField] {
-    switch self {
-    case .anyValue, .arrayValue, .keyValueList, .keyValue: valueFields
-    case .entityReference, .resource, .scope: originFields
-    case .logRecord: Self.logFields
-    case .span, .spanEvent, .spanLink, .spanStatus: spanFields
-    case .metric, .gauge, .sum, .histogram, .exponentialHistogram, .summary: metricFields
-    case .numberPoint, .histogramPoint, .exponentialPoint, .buckets, .summaryPoint, .quantile, .exemplar: pointFields
-    }
-  }
-
-  private var valueFields: [OTLPField] {
-    switch self {
-    case .anyValue:
-      [
-        .choice(1, "stringValue", .string), .choice(2, "boolValue", .bool), .choice(3, "intValue", .signed64),
-        .choice(4, "doubleValue", .double), .choice(5, "arrayValue", .message(.arrayValue)),
-        .choice(6, "kvlistValue", .message(.keyValueList)), .choice(7, "bytesValue", .base64),
-      ]
-    case .arrayValue: [.list(1, "values", .message(.anyValue))]
-    case .keyValueList: [.list(1, "values", .message(.keyValue))]
-    default: [OTLPField(1, "key", .string), OTLPField(2, "value", .message(.anyValue))]
-    }
-  }
-
-  private var originFields: [OTLPField] {
-    switch self {
-    case .entityReference:
-      [
-        OTLPField(1, "schemaUrl", .string), OTLPField(2, "type", .string), .list(3, "idKeys", .string),
-        .list(4, "descriptionKeys", .string),
-      ]
-    case .resource: [.attributes(1), .dropped(2), .list(3, "entityRefs", .message(.entityReference))]
-    default: [OTLPField(1, "name", .string), OTLPField(2, "version", .string), .attributes(3), .dropped(4)]
-    }
-  }
-
-  private static let logFields: [OTLPField] = [
-    OTLPField(1, "timeUnixNano", .fixed64), OTLPField(2, "severityNumber", .varint32),
-    OTLPField(3, "severityText", .string), OTLPField(5, "body", .message(.anyValue)), .attributes(6), .dropped(7),
-    OTLPField(8, "flags", .fixed32), OTLPField(9, "traceId", .hexadecimal), OTLPField(10, "spanId", .hexadecimal),
-    OTLPField(11, "observedTimeUnixNano", .fixed64), OTLPField(12, "eventName", .string),
+  private static let values: [OTLPMessage: [OTLPField]] = [
+    .anyValue: [
+      .choice(1, "stringValue", .string), .choice(2, "boolValue", .bool), .choice(3, "intValue", .signed64),
+      .choice(4, "doubleValue", .double), .choice(5, "arrayValue", .message(.arrayValue)),
+      .choice(6, "kvlistValue", .message(.keyValueList)), .choice(7, "bytesValue", .base64),
+    ],
+    .arrayValue: [.list(1, "values", .message(.anyValue))],
+    .keyValueList: [.list(1, "values", .message(.keyValue))],
+    .keyValue: [OTLPField(1, "key", .string), OTLPField(2, "value", .message(.anyValue))],
+    .entityReference: [
+      OTLPField(1, "schemaUrl", .string), OTLPField(2, "type", .string), .list(3, "idKeys", .string),
+      .list(4, "descriptionKeys", .string),
+    ],
+    .resource: [.attributes(1), .dropped(2), .list(3, "entityRefs", .message(.entityReference))],
+    .scope: [OTLPField(1, "name", .string), OTLPField(2, "version", .string), .attributes(3), .dropped(4)],
   ]
 
-  private var spanFields: [OTLPField] {
-    switch self {
-    case .span:
-      [
-        OTLPField(1, "traceId", .hexadecimal), OTLPField(2, "spanId", .hexadecimal),
-        OTLPField(3, "traceState", .string), OTLPField(4, "parentSpanId", .hexadecimal), OTLPField(5, "name", .string),
-        OTLPField(6, "kind", .varint32), OTLPField(7, "startTimeUnixNano", .fixed64),
-        OTLPField(8, "endTimeUnixNano", .fixed64), .attributes(9), .dropped(10),
-        .list(11, "events", .message(.spanEvent)), .dropped(12, "Events"), .list(13, "links", .message(.spanLink)),
-        .dropped(14, "Links"), OTLPField(15, "status", .message(.spanStatus)), OTLPField(16, "flags", .fixed32),
-      ]
-    case .spanEvent:
-      [OTLPField(1, "timeUnixNano", .fixed64), OTLPField(2, "name", .string), .attributes(3), .dropped(4)]
-    case .spanLink:
-      [
-        OTLPField(1, "traceId", .hexadecimal), OTLPField(2, "spanId", .hexadecimal),
-        OTLPField(3, "traceState", .string), .attributes(4), .dropped(5), OTLPField(6, "flags", .fixed32),
-      ]
-    default: [OTLPField(2, "message", .string), OTLPField(3, "code", .varint32)]
-    }
-  }
+  private static let records: [OTLPMessage: [OTLPField]] = [
+    .logRecord: [
+      OTLPField(1, "timeUnixNano", .fixed64), OTLPField(2, "severityNumber", .varint32),
+      OTLPField(3, "severityText", .string), OTLPField(5, "body", .message(.anyValue)), .attributes(6), .dropped(7),
+      OTLPField(8, "flags", .fixed32), OTLPField(9, "traceId", .hexadecimal), OTLPField(10, "spanId", .hexadecimal),
+      OTLPField(11, "observedTimeUnixNano", .fixed64), OTLPField(12, "eventName", .string),
+    ],
+    .span: [
+      OTLPField(1, "traceId", .hexadecimal), OTLPField(2, "spanId", .hexadecimal),
+      OTLPField(3, "traceState", .string), OTLPField(4, "parentSpanId", .hexadecimal), OTLPField(5, "name", .string),
+      OTLPField(6, "kind", .varint32), OTLPField(7, "startTimeUnixNano", .fixed64),
+      OTLPField(8, "endTimeUnixNano", .fixed64), .attributes(9), .dropped(10),
+      .list(11, "events", .message(.spanEvent)), .dropped(12, "Events"), .list(13, "links", .message(.spanLink)),
+      .dropped(14, "Links"), OTLPField(15, "status", .message(.spanStatus)), OTLPField(16, "flags", .fixed32),
+    ],
+    .spanEvent: [OTLPField(1, "timeUnixNano", .fixed64), OTLPField(2, "name", .string), .attributes(3), .dropped(4)],
+    .spanLink: [
+      OTLPField(1, "traceId", .hexadecimal), OTLPField(2, "spanId", .hexadecimal),
+      OTLPField(3, "traceState", .string), .attributes(4), .dropped(5), OTLPField(6, "flags", .fixed32),
+    ],
+    .spanStatus: [OTLPField(2, "message", .string), OTLPField(3, "code", .varint32)],
+  ]
 
-  private var metricFields: [OTLPField] {
-    switch self {
-    case .metric:
-      [
-        OTLPField(1, "name", .string), OTLPField(2, "description", .string), OTLPField(3, "unit", .string),
-        .choice(5, "gauge", .message(.gauge)), .choice(7, "sum", .message(.sum)),
-        .choice(9, "histogram", .message(.histogram)),
-        .choice(10, "exponentialHistogram", .message(.exponentialHistogram)),
-        .choice(11, "summary", .message(.summary)), .attributes(12, "metadata"),
-      ]
-    case .gauge: [.points(.numberPoint)]
-    case .sum: [.points(.numberPoint), .temporality, OTLPField(3, "isMonotonic", .bool)]
-    case .histogram: [.points(.histogramPoint), .temporality]
-    case .exponentialHistogram: [.points(.exponentialPoint), .temporality]
-    default: [.points(.summaryPoint)]
-    }
-  }
+  private static let metrics: [OTLPMessage: [OTLPField]] = [
+    .metric: [
+      OTLPField(1, "name", .string), OTLPField(2, "description", .string), OTLPField(3, "unit", .string),
+      .choice(5, "gauge", .message(.gauge)), .choice(7, "sum", .message(.sum)),
+      .choice(9, "histogram", .message(.histogram)),
+      .choice(10, "exponentialHistogram", .message(.exponentialHistogram)),
+      .choice(11, "summary", .message(.summary)), .attributes(12, "metadata"),
+    ],
+    .gauge: [.points(.numberPoint)],
+    .sum: [.points(.numberPoint), .temporality, OTLPField(3, "isMonotonic", .bool)],
+    .histogram: [.points(.histogramPoint), .temporality],
+    .exponentialHistogram: [.points(.exponentialPoint), .temporality],
+    .summary: [.points(.summaryPoint)],
+  ]
 
-  private var pointFields: [OTLPField] {
-    switch self {
-    case .numberPoint:
-      [
-        .attributes(7), .start, .time, .choice(4, "asDouble", .double), .choice(6, "asInt", .signedFixed64),
-        .list(5, "exemplars", .message(.exemplar)), OTLPField(8, "flags", .unsigned32),
-      ]
-    case .histogramPoint:
-      [
-        .attributes(9), .start, .time, OTLPField(4, "count", .fixed64), OTLPField(5, "sum", .double),
-        .list(6, "bucketCounts", .fixed64), .list(7, "explicitBounds", .double),
-        .list(8, "exemplars", .message(.exemplar)), OTLPField(10, "flags", .unsigned32),
-        OTLPField(11, "min", .double), OTLPField(12, "max", .double),
-      ]
-    case .exponentialPoint:
-      [
-        .attributes(1), .start, .time, OTLPField(4, "count", .fixed64), OTLPField(5, "sum", .double),
-        OTLPField(6, "scale", .zigzag32), OTLPField(7, "zeroCount", .fixed64),
-        OTLPField(8, "positive", .message(.buckets)), OTLPField(9, "negative", .message(.buckets)),
-        OTLPField(10, "flags", .unsigned32), .list(11, "exemplars", .message(.exemplar)),
-        OTLPField(12, "min", .double), OTLPField(13, "max", .double), OTLPField(14, "zeroThreshold", .double),
-      ]
-    case .buckets: [OTLPField(1, "offset", .zigzag32), .list(2, "bucketCounts", .unsigned64)]
-    case .summaryPoint:
-      [
-        .attributes(7), .start, .time, OTLPField(4, "count", .fixed64), OTLPField(5, "sum", .double),
-        .list(6, "quantileValues", .message(.quantile)), OTLPField(8, "flags", .unsigned32),
-      ]
-    case .quantile: [OTLPField(1, "quantile", .double), OTLPField(2, "value", .double)]
-    default:
-      [
-        .attributes(7, "filteredAttributes"), OTLPField(2, "timeUnixNano", .fixed64),
-        .choice(3, "asDouble", .double), .choice(6, "asInt", .signedFixed64), OTLPField(4, "spanId", .hexadecimal),
-        OTLPField(5, "traceId", .hexadecimal),
-      ]
-    }
-  }
+  private static let points: [OTLPMessage: [OTLPField]] = [
+    .numberPoint: [
+      .attributes(7), .start, .time, .choice(4, "asDouble", .double), .choice(6, "asInt", .signedFixed64),
+      .list(5, "exemplars", .message(.exemplar)), OTLPField(8, "flags", .unsigned32),
+    ],
+    .histogramPoint: [
+      .attributes(9), .start, .time, OTLPField(4, "count", .fixed64), OTLPField(5, "sum", .double),
+      .list(6, "bucketCounts", .fixed64), .list(7, "explicitBounds", .double),
+      .list(8, "exemplars", .message(.exemplar)), OTLPField(10, "flags", .unsigned32),
+      OTLPField(11, "min", .double), OTLPField(12, "max", .double),
+    ],
+    .exponentialPoint: [
+      .attributes(1), .start, .time, OTLPField(4, "count", .fixed64), OTLPField(5, "sum", .double),
+      OTLPField(6, "scale", .zigzag32), OTLPField(7, "zeroCount", .fixed64),
+      OTLPField(8, "positive", .message(.buckets)), OTLPField(9, "negative", .message(.buckets)),
+      OTLPField(10, "flags", .unsigned32), .list(11, "exemplars", .message(.exemplar)),
+      OTLPField(12, "min", .double), OTLPField(13, "max", .double), OTLPField(14, "zeroThreshold", .double),
+    ],
+    .buckets: [OTLPField(1, "offset", .zigzag32), .list(2, "bucketCounts", .unsigned64)],
+    .summaryPoint: [
+      .attributes(7), .start, .time, OTLPField(4, "count", .fixed64), OTLPField(5, "sum", .double),
+      .list(6, "quantileValues", .message(.quantile)), OTLPField(8, "flags", .unsigned32),
+    ],
+    .quantile: [OTLPField(1, "quantile", .double), OTLPField(2, "value", .double)],
+    .exemplar: [
+      .attributes(7, "filteredAttributes"), OTLPField(2, "timeUnixNano", .fixed64),
+      .choice(3, "asDouble", .double), .choice(6, "asInt", .signedFixed64), OTLPField(4, "spanId", .hexadecimal),
+      OTLPField(5, "traceId", .hexadecimal),
+    ],
+  ]
 }

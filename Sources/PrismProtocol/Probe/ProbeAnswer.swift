@@ -12,12 +12,6 @@ public struct ProbeAnswer: ControlMessage {
     case notAsked
     /// It tells this only a sender that has the key or a token.
     case hidden
-
-    public var controlJSON: JSONValue { .string(rawValue) }
-    public init?(controlJSON json: JSONValue) {
-      guard let verdict = json.string.flatMap(Verdict.init(rawValue:)) else { return nil }
-      self = verdict
-    }
   }
 
   /// The program and its version; empty: this is no answer of a collector.

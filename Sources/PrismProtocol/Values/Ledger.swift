@@ -10,17 +10,18 @@ public struct Ledger: Equatable, Sendable {
 
   /// Rows that were ever stored.
   public var stored = 0
-  private var counts = [Int](repeating: 0, count: Account.allCases.count)
+  /// Of those that are not 0.
+  private var counts: [Account: Int] = [:]
 
   public init() {}
 
   public subscript(account: Account) -> Int {
-    get { counts[Self.index(account)] }
-    set { counts[Self.index(account)] = newValue }
+    get { counts[account] ?? 0 }
+    set { counts[account] = newValue == 0 ? nil : newValue }
   }
 
   /// The identity of the ledger.
-  public var isBalanced: Bool { stored == counts.reduce(0, +) }
+  public var isBalanced: Bool { stored == counts.values.reduce(0, +) }
 
   /// Moves `count` rows from one account to another; `stored` stays.
   public mutating func move(_ count: Int, from source: Account, to target: Account) {
@@ -44,22 +45,5 @@ public struct Ledger: Equatable, Sendable {
     let ring: [Account] = self[.kept] + self[.overwritten] > 0 ? [.kept, .overwritten] : []
     let counts = (lost + ring).reduce("epoch=\(epoch);stored=\(stored)") { "\($0);\($1.rawValue)=\(self[$1])" }
     return store.map { "\(counts);\(StoreMark.member)=\($0)" } ?? counts
-  }
-
-  /// Its place among all cases; looked for there, names would be compared.
-  private static func index(_ account: Account) -> Int {
-    switch account {
-    case .waiting: 0
-    case .claimed: 1
-    case .delivered: 2
-    case .expired: 3
-    case .evicted: 4
-    case .cleared: 5
-    case .dead: 6
-    case .removed: 7
-    case .corrupt: 8
-    case .kept: 9
-    case .overwritten: 10
-    }
   }
 }

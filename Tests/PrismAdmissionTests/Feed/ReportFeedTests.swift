@@ -10,10 +10,12 @@ import Testing
 struct ReportFeedTests {
   private let rig = DeliveryRig()
 
-  private static func event(_ number: Int, type: String = "order", code: RefusalCode? = nil) -> ReportEvent {
-    ReportEvent(
-      time: Int64(number), outcome: code.map { .refused($0) } ?? .stored,
-      name: ReportName(namespace: "shop", type: type, reportID: "n-\(number)"))
+  private static func report(_ number: Int, type: String = "order", code: RefusalCode? = nil) -> TailReport {
+    var report = TailReport()
+    (report.time, report.outcome) = ("1970-01-01T00:00:00.000Z", code == nil ? "stored" : "refused")
+    (report.namespace, report.type, report.reportId) = ("shop", type, "n-\(number)")
+    report.code = code?.rawValue
+    return report
   }
 
   @Test("a follower gets each report that is stored, with its id and sizes, and nothing of its content")
@@ -22,9 +24,10 @@ struct ReportFeedTests {
     let subscription = engine.feed.follow(.init(namespace: "shop"))
     await rig.report(0..<2, of: "scan", payload: [1, 2, 3], to: engine)
     for _ in 0..<2 {
-      guard case .report(let event) = await subscription.next() else { throw Missing() }
-      #expect(event.outcome == .stored && event.name.type == "scan" && event.payloadBytes == 3)
-      #expect(event.name.reportID?.utf8.count == RowID.reportIDBytes && event.metaBytes == 150)
+      guard case .report(let report) = await subscription.next() else { throw Missing() }
+      #expect(report.outcome == "stored" && report.type == "scan" && report.payloadBytes == 3)
+      #expect(report.reportId?.utf8.count == RowID.reportIDBytes && report.metaBytes == 150)
+      #expect(report.time.hasSuffix("Z"))
     }
     await engine.stop()
   }
@@ -39,24 +42,22 @@ struct ReportFeedTests {
   func filters(filter: ReportFeed.Filter, numbers: [Int]) async {
     let feed = ReportFeed()
     let subscription = feed.follow(filter)
-    feed.publish([Self.event(0), Self.event(1, type: "pay"), Self.event(2, code: .unknownType)])
-    let end = Self.event(99, type: "pay", code: .busy)
-    feed.publish([ReportEvent(time: 99, outcome: end.outcome, name: end.name)])
-    var seen: [Int] = []
-    for _ in numbers { if case .report(let event) = await subscription.next() { seen.append(Int(event.time)) } }
-    #expect(seen == numbers)
+    let reports = [Self.report(0), Self.report(1, type: "pay"), Self.report(2, code: .unknownType)]
+    feed.publish(reports, now: 0)
+    feed.publish([Self.report(99, type: "pay", code: .busy)], now: 0)
+    for number in numbers { #expect(await subscription.next() == .report(reports[number])) }
   }
 
   @Test("a reader that is behind misses reports, and gets their number in their place")
   func slowReader() async {
     let feed = ReportFeed()
     let subscription = feed.follow(.init())
-    let room = Follower.itemsMax
-    for number in 0..<(room + 500) { feed.publish([Self.event(number)]) }
-    for number in 0..<room { #expect(await subscription.next() == .report(Self.event(number))) }
-    feed.publish([Self.event(9999)])
+    let room = FeedSubscription.itemsMax
+    for number in 0..<(room + 500) { feed.publish([Self.report(number)], now: 0) }
+    for number in 0..<room { #expect(await subscription.next() == .report(Self.report(number))) }
+    feed.publish([Self.report(9999)], now: 0)
     #expect(await subscription.next() == .skipped(500))
-    #expect(await subscription.next() == .report(Self.event(9999)))
+    #expect(await subscription.next() == .report(Self.report(9999)))
   }
 
   @Test("letting go of the subscription, or cancelling its reader, ends it; then there is no follower")
@@ -86,9 +87,9 @@ struct ReportFeedTests {
     let refused = conversation.takeRefused()
     #expect(conversation.takeTally().refused.values.reduce(0, +) == 2)
     guard isFollowed else { return #expect(refused.isEmpty) }
-    #expect(refused.map(\.code) == [.unknownType, .badRequest])
-    #expect(refused[0].name == ReportName(namespace: "shop", type: "what\n", reportID: "r"))
-    #expect(refused[1].name == ReportName(namespace: nil, type: nil, reportID: nil))
+    #expect(refused.map(\.code) == ["unknown_type", "bad_request"] && refused.allSatisfy(\.isRefused))
+    #expect([refused[0].namespace, refused[0].type, refused[0].reportId] == ["shop", "what\n", "r"])
+    #expect([refused[1].namespace, refused[1].type, refused[1].reportId] == [nil, nil, nil])
     #expect(conversation.takeRefused().isEmpty)
   }
 }

@@ -119,7 +119,7 @@ import Testing
   @Test("a file that grew since it was listed is not read: memory was reserved for its size then") func grown() throws {
     try folder.write("0123", to: "prism.net.a.json")
     let spool = try SpoolFolder(folder.path)
-    var file = try #require(try spool.listing().reports[getuid()]?.first?.meta)
+    var file = try #require(try SpoolListing(folder: spool.descriptor, at: spool.path).reports[getuid()]?.first?.meta)
     #expect(try spool.read(file, bytesMax: 100) == Array("0123".utf8))
     #expect(throws: Refusal.self) { try spool.read(file, bytesMax: 3) }
     file.bytes = 3

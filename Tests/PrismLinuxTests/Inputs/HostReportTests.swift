@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import Glibc
 import PrismAdmission
@@ -51,10 +52,10 @@ final class HostReportTests: Sendable {
     let before = files.counters(uptime: .seconds(100))
     try writeCounters(busy: 150, idle: 1150, waited: 6_000_000, sectors: 30, received: 40)
     let after = files.counters(uptime: .seconds(110))
-    var gauges = HostGauges(load: [0.5, 0.25, 0.1], processors: 2)
+    var gauges = HostGauges(load: [0.5, 0.25, 0.1].map { .double($0) }, processors: 2)
     gauges.takeMemory("MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    600 kB\nSwapTotal: 0 kB\n")
-    gauges.temperatures = [.init(name: "soc", celsius: 41.5)]
-    gauges.fileSystems = [.init(path: "/", bytes: 1000, freeBytes: 400, freeInodes: 7)]
+    gauges.temperatures = [["name": "soc", "celsius": .double(41.5)]]
+    gauges.fileSystems = [["path": "/", "totalByte": 1000, "freeByte": 400, "freeInodes": 7]]
     let expected = #"""
       {"uptimeSecond":110,"intervalMs":10000,"processors":2,"load":[0.5,0.25,0.1],\#
       "processor":{"busy":0.25,"system":0.0,"iowait":0.0,"steal":0.0},\#
@@ -95,7 +96,7 @@ final class HostReportTests: Sendable {
       /dev/vdc /home/mallory/never fuse.sshfs rw 0 0
       /dev/vdb /media/a\\040b vfat rw 0 0
       """
-    #expect(HostGauges.mountPoints(text) == ["/", "/media/a b"])
+    #expect(HostFiles.mountPoints(text) == ["/", "/media/a b"])
   }
 
   @Test(

@@ -116,9 +116,9 @@ import Testing
       let source = SubmissionSource(peer: Self.peer, sessionID: "s")
       let unknown = Submission("none", in: "shop", meta: #"{"n":1}"#.utf8, reportID: ReportID("a"), from: source)
       _ = await server.submit(SubmissionGroup([unknown], userID: 1))
-      guard case .report(let event) = await subscription.next() else { throw Missing() }
-      #expect(event.name == ReportName(namespace: "shop", type: "none", reportID: "a"))
-      #expect(event.outcome == .refused(.unknownType))
+      guard case .report(let report) = await subscription.next() else { throw Missing() }
+      #expect([report.namespace, report.type, report.reportId] == ["shop", "none", "a"])
+      #expect(report.isRefused && report.code == RefusalCode.unknownType.rawValue)
     }
   }
   private struct Missing: Error {}

@@ -1,25 +1,20 @@
 import PrismAdmission
+import PrismInputs
 import PrismProtocol
 
 /// Answers as the text of HTTP/1.1.
 enum HTTPAnswer {
-  static func render(_ answer: InputAnswer, keepAlive: Bool) -> [UInt8] {
-    render(
-      answer.status, answer.body, contentType: answer.contentType, keepAlive: keepAlive,
-      retryMilliseconds: answer.retrySeconds.map { $0 * 1000 })
-  }
-
   static func render(
-    _ status: Int, _ body: [UInt8], contentType: String = "application/json", keepAlive: Bool,
-    retryMilliseconds: Int? = nil, etag: Int64? = nil, allow: String = "GET, POST"
+    _ answer: InputAnswer, keepAlive: Bool, etag: Int64? = nil, allow: String = "GET, POST"
   ) -> [UInt8] {
-    var head = "HTTP/1.1 \(status) \(reason(status))\r\nContent-Type: \(contentType)\r\n"
-    if status != 304 { head += "Content-Length: \(body.count)\r\n" }
+    let status = answer.status
+    var head = "HTTP/1.1 \(status) \(reason(status))\r\nContent-Type: \(answer.contentType)\r\n"
+    if status != 304 { head += "Content-Length: \(answer.body.count)\r\n" }
     if let etag { head += "ETag: \"\(etag)\"\r\n" }
     if status == 405 { head += "Allow: \(allow)\r\n" }
-    if let retryMilliseconds { head += "Retry-After: \((retryMilliseconds + 999) / 1000)\r\n" }
+    if let seconds = answer.retrySeconds { head += "Retry-After: \(seconds)\r\n" }
     if !keepAlive { head += "Connection: close\r\n" }
-    return Array(head.utf8) + [UInt8(ascii: "\r"), UInt8(ascii: "\n")] + body
+    return Array(head.utf8) + [UInt8(ascii: "\r"), UInt8(ascii: "\n")] + answer.body
   }
 
   private static func reason(_ status: Int) -> String {
@@ -44,10 +39,13 @@ enum HTTPAnswer {
     case .busy, .diskFull, .unknown, .internal: 503
     }
   }
+}
 
-  /// A connection that is refused before its request was read.
-  static func response(to refusal: Refusal) -> [UInt8] {
-    render(
-      status(refusal.code), AnswerText.refused(refusal), keepAlive: false, retryMilliseconds: refusal.retryMilliseconds)
+extension InputAnswer {
+  /// - Parameter body: nil: the line of the refusal.
+  init(_ refusal: Refusal, body: [UInt8]? = nil) {
+    self.init(
+      status: HTTPAnswer.status(refusal.code), body: body ?? AnswerText.refused(refusal),
+      retrySeconds: refusal.retryMilliseconds.map { ($0 + 999) / 1000 })
   }
 }

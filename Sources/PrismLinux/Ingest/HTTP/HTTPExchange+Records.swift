@@ -1,4 +1,5 @@
 import PrismAdmission
+import PrismInputs
 import PrismProtocol
 
 // Requests about records: a line for the conversation, and its answer with a status and an ETag (docs/records.md, "Over HTTP").
@@ -16,8 +17,7 @@ extension HTTPExchange {
 
   mutating func answer(_ head: HTTPHead, _ refusal: Refusal) {
     (body, record) = ([], nil)
-    answer(
-      head, HTTPAnswer.status(refusal.code), AnswerText.refused(refusal), retryMilliseconds: refusal.retryMilliseconds)
+    answer(head, InputAnswer(refusal))
   }
 
   mutating func answerRecord(
@@ -41,7 +41,7 @@ extension HTTPExchange {
     endPoll(&conversation)
     if let refusal = summary.onlyRefusal { return answer(head, refusal) }
     record = nil
-    answer(head, status, status == 304 ? [] : line, etag: etag)
+    answer(head, InputAnswer(status: status, body: status == 304 ? [] : line), etag: etag)
   }
 
   /// Reads the list again if its table was changed since.
@@ -61,7 +61,7 @@ extension HTTPExchange {
     let known = record?.known
     endPoll(&conversation)
     record = nil
-    answer(head, 304, [], etag: known)
+    answer(head, InputAnswer(status: 304, body: []), etag: known)
   }
 
   private func endPoll(_ conversation: inout IngestConversation) {

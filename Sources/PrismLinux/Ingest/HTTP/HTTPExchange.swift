@@ -1,4 +1,5 @@
 import PrismAdmission
+import PrismInputs
 import PrismProtocol
 
 /// HTTP/1.1 on the ingest socket (docs/ingest-protocol.md), for programs that have only that. Pure: bytes in, bytes out.
@@ -73,7 +74,7 @@ struct HTTPExchange {
     switch state {
     case .body(let head):
       guard case .length(let length) = head.body else { return 0 }
-      if let inputRequest { return HTTPRoutes.requestBytes(length, isPacked: inputRequest.packing != nil, rules) }
+      if let inputRequest { return HTTPRoutes.requestBytes(length, isPacked: inputRequest.isPacked, rules) }
       bytes = length / 4 * 7
     case .chunks:
       guard body.count > Limits.lineBytesMax else { return 0 }
@@ -222,7 +223,7 @@ extension HTTPExchange {
       let isLimits = head.path == Self.limits
       let limits = AnswerText.limits(payloadBytesMax: conversation.session.rules.payloadBytesMax).bytes
       let common = Array("{".utf8) + conversation.session.context.members + Array("}".utf8)
-      answer(head, 200, (isLimits ? limits : common) + Array("\n".utf8))
+      answer(head, InputAnswer(body: (isLimits ? limits : common) + Array("\n".utf8)))
       return !mustClose
     }
     joinLines()
@@ -238,7 +239,7 @@ extension HTTPExchange {
 
   private mutating func hand(_ request: InputRequest, _ head: HTTPHead, _ rules: AdmissionRules) {
     var request = request
-    request.reservedBytes = HTTPRoutes.heldBytes(body, isPacked: request.packing != nil, rules)
+    request.reservedBytes = HTTPRoutes.heldBytes(body, isPacked: request.isPacked, rules)
     swap(&request.body, &body)
     (state, handed) = (.handed(head, bytes: request.reservedBytes), request)
   }
@@ -252,9 +253,8 @@ extension HTTPExchange {
   /// The answer of another input is here.
   mutating func finish(_ answer: InputAnswer) {
     guard case .handed(let head, _) = state else { return }
-    let keepsAlive = head.isKeptAlive && !answer.mustClose
-    output += HTTPAnswer.render(answer, keepAlive: keepsAlive)
-    (state, inputRequest) = (keepsAlive ? .head : .closing, nil)
+    self.answer(head, answer)
+    inputRequest = nil
   }
 
   /// One report that is written over several lines becomes one line; everything else stays as it came.
@@ -301,32 +301,29 @@ extension HTTPExchange {
     conversation.output = []
     if record != nil { return answerRecord(head, lines, summary, &conversation) }
     guard !lines.isEmpty else {
-      return answer(head, 400, AnswerText.refused(Refusal(.badRequest, "the body holds no report")))
+      return answer(head, InputAnswer(Refusal(.badRequest, "the body holds no report")))
     }
-    let refusal = summary.onlyRefusal
-    answer(
-      head, refusal.map { HTTPAnswer.status($0.code) } ?? 200, lines, retryMilliseconds: refusal?.retryMilliseconds)
+    answer(head, summary.onlyRefusal.map { InputAnswer($0, body: lines) } ?? InputAnswer(body: lines))
     if conversation.mustClose { state = .closing }
   }
 
   private mutating func fail(_ fault: HTTPHead.Fault) {
     if let inputRequest, let input = routes.input {
       refusedRequest = .init(input: input.name(of: inputRequest), status: fault.status)
-      let answer = input.answer(to: inputRequest, status: fault.status, message: fault.message, retrySeconds: nil)
+      let answer = input.answer(to: inputRequest, status: fault.status, message: fault.message)
       output += HTTPAnswer.render(answer, keepAlive: false)
     } else {
       let code: RefusalCode = fault.status == 413 ? .payloadTooLarge : .badRequest
-      let text = AnswerText.refused(Refusal(code, fault.message))
-      output += HTTPAnswer.render(fault.status, text, keepAlive: false, allow: fault.allow)
+      var answer = InputAnswer(Refusal(code, fault.message))
+      answer.status = fault.status
+      output += HTTPAnswer.render(answer, keepAlive: false, allow: fault.allow)
     }
     (state, headText, body, inputRequest, record) = (.closing, [], [], nil, nil)
   }
 
-  mutating func answer(
-    _ head: HTTPHead, _ status: Int, _ body: [UInt8], retryMilliseconds: Int? = nil, etag: Int64? = nil
-  ) {
-    output += HTTPAnswer.render(
-      status, body, keepAlive: head.isKeptAlive, retryMilliseconds: retryMilliseconds, etag: etag)
-    state = head.isKeptAlive ? .head : .closing
+  mutating func answer(_ head: HTTPHead, _ answer: InputAnswer, etag: Int64? = nil) {
+    let keepsAlive = head.isKeptAlive && !answer.mustClose
+    output += HTTPAnswer.render(answer, keepAlive: keepsAlive, etag: etag)
+    state = keepsAlive ? .head : .closing
   }
 }

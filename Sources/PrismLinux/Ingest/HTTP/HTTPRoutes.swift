@@ -1,11 +1,13 @@
 import PrismAdmission
 import PrismBase
+import PrismInputs
+import PrismPacket
 import PrismProtocol
 
 /// The paths of an HTTP connection: those of the ingest socket, and those of another input.
 struct HTTPRoutes {
   /// Answers its own paths.
-  var input: (any HTTPInput)?
+  var input: OTLPInput?
   /// Only the other input's paths are there: the connection came over TCP.
   var isAlone = false
 
@@ -38,9 +40,7 @@ struct HTTPRoutes {
   func inputRequest(_ head: HTTPHead) -> InputRequest? {
     guard let input, input.paths.contains(head.path) else { return nil }
     return InputRequest(
-      path: head.path, contentType: head.contentType, packing: .init(rawValue: head.contentEncoding), body: [],
-      reservedBytes: 0
-    )
+      path: head.path, contentType: head.contentType, packing: PacketEncoding(rawValue: head.contentEncoding) ?? .none)
   }
 
   /// Judges a request by its head. - Throws: the refusal.
@@ -50,7 +50,7 @@ struct HTTPRoutes {
     }
     guard let request else { return try checkOwn(head) }
     guard head.method == "POST" else { throw HTTPHead.Fault(405, "\(head.path) takes POST") }
-    guard request.packing != nil || head.contentEncoding == "identity" else {
+    guard request.isPacked || head.contentEncoding == "identity" else {
       throw HTTPHead.Fault(415, "the Content-Encoding must be gzip or zstd")
     }
     if let (status, message) = input?.refusal(of: request) { throw HTTPHead.Fault(status, message) }

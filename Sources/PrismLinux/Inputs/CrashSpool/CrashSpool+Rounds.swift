@@ -33,12 +33,12 @@ extension CrashSpool {
     let folder: SpoolFolder
     let begun = parts.time.uptime
     let listing: SpoolListing
-    do throws(SpoolFolder.Fault) {
+    do {
       folder = try SpoolFolder(path)
-      listing = try folder.listing()
+      listing = try SpoolListing(folder: folder.descriptor, at: path)
     } catch {
       parts.log.fault(
-        Self.faultKey, "the crash spool can't be used", ["folder": path, "cause": error.reason], level: .error)
+        Self.faultKey, "the crash spool can't be used", ["folder": path, "cause": "\(error)"], level: .error)
       return .empty
     }
     listingTime = parts.time.uptime - begun
@@ -220,5 +220,28 @@ extension CrashSpool {
     if let fields = removed.take(now: parts.time.uptime) {
       parts.log.warning("files of the crash spool are deleted", fields)
     }
+  }
+}
+
+/// Files of the crash spool with the same fate, for a line of the log now and then. Pure.
+struct FileTally {
+  private static let interval: Duration = .seconds(60)
+
+  private var count = 0
+  private var last = (name: "", userID: UInt32(0), cause: "")
+  private var told: Duration?
+
+  mutating func note(_ name: String, userID: UInt32, count new: Int = 1, cause: String) {
+    count += new
+    last = (name, userID, cause)
+  }
+
+  /// Takes what was noted since the last line. - Returns: nil if there is nothing to tell, or a line came a moment ago.
+  mutating func take(now: Duration) -> Logger.Fields? {
+    guard count > 0, told.map({ now - $0 >= Self.interval }) ?? true else { return nil }
+    defer { (count, told) = (0, now) }
+    return [
+      "count": String(count), "last": last.name, "last_user": String(last.userID), "last_cause": last.cause,
+    ]
   }
 }

@@ -1,6 +1,5 @@
 import CLinux
 import Dispatch
-import Glibc
 public import PrismAdmission
 public import PrismBase
 public import PrismConfig
@@ -31,8 +30,8 @@ public actor CrashSpool {
   /// Files that stay in the folder.
   var left = Left()
   private var settings = DaemonConfiguration.CrashSpool()
-  private var watches = FolderWatches()
-  private var source: (any DispatchSourceRead)?
+  /// nil: the kernel reports no changes; the folder is still looked at every `pollInterval`.
+  private var watches: FolderWatches?
   private var polling: Task<Void, Never>?
   private var rounds: Task<Void, Never>?
   /// That the last look at the folder took.
@@ -63,7 +62,6 @@ public actor CrashSpool {
   }
 
   isolated deinit {
-    source?.cancel()
     polling?.cancel()
     rounds?.cancel()
   }
@@ -74,7 +72,9 @@ public actor CrashSpool {
     await stop()
     settings = new
     guard new.folder != nil else { return }
-    open()
+    watches = FolderWatches(prism_inotify(), on: executor.queue) { [weak self] in
+      self?.assumeIsolated { $0.look() }
+    }
     look()
     polling = Task { [weak self, time = parts.time] in
       while !Task.isCancelled {
@@ -88,27 +88,9 @@ public actor CrashSpool {
   public func stop() async {
     settings = .init()
     polling?.cancel()
-    source?.cancel()
     rounds?.cancel()
-    (polling, source, watches) = (nil, nil, FolderWatches())
+    (polling, watches) = (nil, nil)
     await rounds?.value
-  }
-
-  /// The kernel reports changes. If it can't, the folder is still looked at every `pollInterval`.
-  private func open() {
-    let descriptor = prism_inotify()
-    guard descriptor >= 0 else { return }
-    watches = FolderWatches(descriptor: descriptor)
-    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
-    source.setEventHandler { [weak self] in self?.assumeIsolated { $0.noteChange() } }
-    source.setCancelHandler { close(descriptor) }
-    self.source = source
-    source.activate()
-  }
-
-  private func noteChange() {
-    watches.readEvents()
-    look()
   }
 
   private func look() {
@@ -122,7 +104,7 @@ public actor CrashSpool {
     while isDue && !Task.isCancelled {
       isDue = false
       // Before the files are listed, so that no change is missed; the folder may have been made just now.
-      _ = watches.place(on: [folder])
+      _ = watches?.place(on: [folder])
       let outcome = await round(folder, bytesMax: bytesMax)
       if outcome != .empty { isDue = true }
       // A user who fills the folder again and again gets a tenth of a core.

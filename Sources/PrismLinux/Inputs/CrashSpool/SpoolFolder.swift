@@ -4,19 +4,18 @@ import PrismProtocol
 
 /// The folder of the crash spool, open.
 final class SpoolFolder: Sendable {
-  struct Fault: Error, Equatable { let reason: String }
+  struct Fault: Error, CustomStringConvertible { let description: String }
 
   let path: String
   let descriptor: Int32
 
   /// - Throws: it is missing, belongs to another user, or others could delete each other's files in it.
-  init(_ path: String) throws(Fault) {
-    do throws(FileError) { descriptor = try Folder.open(path) } catch { throw Fault(reason: error.description) }
-    self.path = path
+  init(_ path: String) throws {
+    (descriptor, self.path) = (try Folder.open(path), path)
     var facts = stat()
     // From here on `deinit` closes it, after a fault too.
-    guard fstat(descriptor, &facts) == 0 else { throw Fault(reason: String(cString: strerror(errno))) }
-    if let fault = Self.fault(owner: facts.st_uid, mode: facts.st_mode) { throw Fault(reason: fault) }
+    guard fstat(descriptor, &facts) == 0 else { throw Fault(description: String(cString: strerror(errno))) }
+    if let fault = Self.fault(owner: facts.st_uid, mode: facts.st_mode) { throw Fault(description: fault) }
   }
 
   deinit { close(descriptor) }
@@ -28,12 +27,6 @@ final class SpoolFolder: Sendable {
       return "everybody may delete files in it; run chmod 3733 on it"
     }
     return nil
-  }
-
-  func listing() throws(Fault) -> SpoolListing {
-    do throws(FileError) { return try SpoolListing(folder: descriptor, at: path) } catch {
-      throw Fault(reason: error.description)
-    }
   }
 
   /// Reads a file of the user that the listing named. One that has grown since is refused: memory was reserved for its

@@ -1,4 +1,3 @@
-import Glibc
 public import PrismAdmission
 public import PrismBase
 public import PrismConfig
@@ -17,9 +16,7 @@ public actor HostInput {
   private let time: any TimeSource
   private let files: HostFiles
   private let log: Logger
-  private let source = SubmissionSource(
-    peer: ReportingPeer(userID: geteuid(), groupIDs: [getegid()], processID: getpid(), processName: "prismd"),
-    sessionID: "host")
+  private let source = SubmissionSource.daemon("host")
   private var settings = DaemonConfiguration.Host()
   private var tasks: [Task<Void, Never>] = []
 
@@ -74,7 +71,7 @@ public actor HostInput {
     while !Task.isCancelled {
       guard let boot = BootReport(files, time: time) else { return }
       if boot.isComplete {
-        let note = SubmissionGroup.Note(namespace: name, key: Self.bootKey, value: Array(boot.bootID.utf8))
+        let note = BatchNote(namespace: name, key: Self.bootKey, value: Array(boot.bootID.utf8))
         if await submit("appBoot", boot.meta, id: ReportID("boot-\(boot.bootID)"), note: note, to: namespace) { return }
       }
       do { try await time.sleep(for: Self.bootInterval) } catch { return }  // stopped
@@ -83,11 +80,10 @@ public actor HostInput {
 
   /// - Returns: whether it is stored.
   private func submit(
-    _ type: String, _ meta: JSONValue, id: ReportID?, note: SubmissionGroup.Note?, to namespace: String
+    _ type: String, _ meta: JSONValue, id: ReportID?, note: BatchNote?, to namespace: String
   ) async -> Bool {
     let report = Submission(type, in: namespace, meta: meta.bytes, reportID: id, from: source)
-    let answer = await sink.submit(SubmissionGroup([report], note: note, userID: source.peer.accountID)).first
-    guard let refusal = answer?.refusal else {
+    guard let refusal = await sink.submit(report, note: note) else {
       log.faultEnded(Self.faultKey, "reports of the host are stored again")
       return true
     }

@@ -1,4 +1,3 @@
-import Glibc
 public import PrismAdmission
 public import PrismBase
 public import PrismConfig
@@ -16,9 +15,7 @@ public actor ConflictReports {
   private let sink: any SubmissionSink
   private let configuration: @Sendable () -> Snapshot
   private let log: Logger
-  private let source = SubmissionSource(
-    peer: ReportingPeer(userID: geteuid(), groupIDs: [getegid()], processID: getpid(), processName: "prismd"),
-    sessionID: "records")
+  private let source = SubmissionSource.daemon("records")
   private var task: Task<Void, Never>?
 
   /// Nothing is reported before `start`.
@@ -51,8 +48,7 @@ public actor ConflictReports {
       namespace.monitorList.entry(for: type) != nil
     else { return }
     let report = Submission(Self.type, in: news.namespace.text, meta: Self.meta(news).bytes, from: source)
-    let answer = await sink.submit(SubmissionGroup([report], userID: source.peer.accountID)).first
-    guard let refusal = answer?.refusal, refusal != .stopping else { return }
+    guard let refusal = await sink.submit(report), refusal != .stopping else { return }
     log.fault(
       "records.conflict", "a conflict of records could not be reported",
       ["namespace": news.namespace.text, "cause": refusal.message])

@@ -51,6 +51,14 @@ public protocol ControlValue: Sendable, Equatable {
   init?(controlJSON json: JSONValue)
 }
 
+extension ControlValue where Self: RawRepresentable<String> {
+  public var controlJSON: JSONValue { .string(rawValue) }
+  public init?(controlJSON json: JSONValue) {
+    guard let value = json.string.flatMap(Self.init(rawValue:)) else { return nil }
+    self = value
+  }
+}
+
 extension String: ControlValue {
   public var controlJSON: JSONValue { .string(self) }
   public init?(controlJSON json: JSONValue) {

@@ -1,7 +1,9 @@
+import CLinux
 import Glibc
 public import PrismAdmission
 import PrismBase
 public import PrismConfig
+import PrismInputs
 import PrismProtocol
 
 /// Other inputs than the ingest socket's own protocols, on connections of this server.
@@ -68,13 +70,12 @@ extension IngestServer {
   /// Has another input answer a request; the connection waits for it.
   func hand(_ request: InputRequest, of connection: IngestConnection) {
     guard let peer = connection.conversation?.value.session.peer else { return }
-    let (id, sink, http, stream) = (connection.id, RequestSink(server: self), otherInputs.http, otherInputs.stream)
-    let isForward = connection.entrance.isForward
+    let (id, isForward, inputs) = (connection.id, connection.entrance.isForward, otherInputs)
     Task {
-      if isForward, let stream {
-        answered(id, await stream.answer(request, from: peer, to: sink), input: stream.name)
-      } else if let http {
-        answered(id, await http.answer(request, from: peer, to: sink), input: http.name(of: request))
+      if isForward, let forward = inputs.forward {
+        answered(id, await forward.answer(request, from: peer, to: self), input: ForwardInput.name)
+      } else if let otlp = inputs.otlp {
+        answered(id, await otlp.answer(request, from: peer, to: self), input: otlp.name(of: request))
       }
     }
   }
@@ -84,11 +85,11 @@ extension IngestServer {
     connection.isForeignTold = true
     counts.foreignProtocols[foreign, default: 0] += 1
     guard feed.hasFollowers else { return }
-    let name = ReportName(namespace: nil, type: nil, reportID: nil)
-    var event = ReportEvent(time: time.unixMilliseconds, outcome: .refused(foreign.refusal.code), name: name)
-    event.foreign = foreign.title
-    event.peer = connection.conversation?.value.session.peer.title ?? "user \(connection.userID)"
-    feed.publish([event])
+    var report = TailReport()
+    (report.outcome, report.code) = ("refused", foreign.refusal.code.rawValue)
+    report.foreign = foreign.title
+    report.peer = connection.conversation?.value.session.peer.title ?? "user \(connection.userID)"
+    tell([report])
   }
 
   private func answered(_ id: Int, _ answer: InputAnswer, input: String) {
@@ -118,17 +119,69 @@ extension Logger {
   }
 }
 
-/// Takes the groups of a request whose memory is charged to its connection.
-private struct RequestSink: SubmissionSink {
-  let server: IngestServer
+/// The purpose of a listening socket.
+enum Entrance: Hashable {
+  /// The ingest socket: lines or HTTP.
+  case reports
+  /// OTLP over HTTP, on TCP.
+  case otlp
+  /// Fluent's forward protocol.
+  case forwardSocket, forwardTCP
 
-  func submit(
-    _ group: SubmissionGroup, room: MemoryRoom?, whenCommitted: @escaping @Sendable ([SubmissionAnswer]) -> Void
-  ) async {
-    let own = await server.openRoom(userID: group.userID)
-    await server.submit(group, room: room ?? own, whenCommitted: whenCommitted)
+  var isTCP: Bool { self == .otlp || self == .forwardTCP }
+  var isForward: Bool { self == .forwardSocket || self == .forwardTCP }
+
+  /// The key of its address.
+  var key: String {
+    switch self {
+    case .reports: "ingest.socket"
+    case .otlp: "otlp.listen"
+    case .forwardSocket: "forward.socket"
+    case .forwardTCP: "forward.listen"
+    }
   }
 
-  func reserve(bytes: Int, userID: UInt32) async -> MemoryRoom? { await server.reserve(bytes: bytes, userID: userID) }
-  func note(_ key: String, of namespace: NamespaceName) async -> [UInt8]? { await server.note(key, of: namespace) }
+  /// The addresses that a configuration opens, beside the ingest socket.
+  static func addresses(_ daemon: DaemonConfiguration) -> [Entrance: String] {
+    var result: [Entrance: String] = [:]
+    result[.otlp] = daemon.otlp.listen
+    result[.forwardSocket] = daemon.forward.socket
+    result[.forwardTCP] = daemon.forward.listen
+    return result
+  }
+
+  /// - Parameter daemon: says whose the file of a Unix socket is.
+  func listen(on address: String, _ daemon: DaemonConfiguration) throws(SocketError) -> any ConnectionListener {
+    if isTCP { return try TCPListener(address: address) }
+    return try UnixListener(path: address, mode: daemon.ingest.mode, group: daemon.ingest.group)
+  }
+
+  /// The user at the other end of a connection, as the kernel says; nil: it is gone.
+  func userID(of descriptor: Int32) -> UInt32? {
+    guard isTCP else { return PeerCredentials(of: descriptor)?.userID }
+    var userID: UInt32 = 0
+    return prism_tcp_peer_user(descriptor, &userID) == 0 ? userID : nil
+  }
+}
+
+/// An entrance that is open.
+struct OpenEntrance {
+  /// In the loop.
+  let id: Int
+  let entrance: Entrance
+  let listener: any ConnectionListener
+  var watch: SocketLoop.Watch
+
+  func close() {
+    watch.end()
+    listener.close()
+  }
+}
+
+/// An address that can't be listened on, with the key that names it.
+public struct EntranceFault: Error, Sendable {
+  /// `otlp.listen`.
+  public let key: String
+  /// Why not, and what to do.
+  public let reason: SocketError
 }

@@ -9,12 +9,6 @@ public struct Finding: ControlMessage {
     case fault
     /// It could not be looked at; `text` says why.
     case skipped
-
-    public var controlJSON: JSONValue { .string(rawValue) }
-    public init?(controlJSON json: JSONValue) {
-      guard let result = json.string.flatMap(Result.init(rawValue:)) else { return nil }
-      self = result
-    }
   }
 
   /// The thing that was checked, in a word or two: `disk`, `url shop`.

@@ -1,11 +1,12 @@
 import PrismBase
 
-/// Walks over JSON text without building anything: RFC 8259, valid UTF-8, at most `Limits.jsonDepthMax` levels.
+/// Walks over JSON text without building anything: RFC 8259, valid UTF-8, at most `depthMax` levels.
 ///
 /// It holds only a position; the text is handed to every call as a bounds-checked `Span`, so input that was written to
 /// break it can't reach beyond it. Strings are passed over eight bytes at a time.
 struct JSONScanner {
   var position = 0
+  var depthMax = Limits.jsonDepthMax
   /// The first byte that is not UTF-8. Scanning goes on behind it, because what the rest of a line says of the payload
   /// that follows is needed to find the next line.
   private(set) var invalidUTF8: Int?
@@ -40,7 +41,7 @@ struct JSONScanner {
 
   /// Enters a container at its opening bracket. Returns false if it is empty; then `position` is behind it.
   @inline(__always) mutating func enter(_ text: Span<UInt8>, close: UInt8, depth: Int) throws(JSONError) -> Bool {
-    guard depth < Limits.jsonDepthMax else { throw failure("over \(Limits.jsonDepthMax) levels deep") }
+    guard depth < depthMax else { throw failure("over \(depthMax) levels deep") }
     position += 1
     guard next(text) == close else { return true }
     position += 1
@@ -85,6 +86,17 @@ struct JSONScanner {
     let range = position..<position + word.utf8CodeUnitCount
     guard range.upperBound <= text.count, text.equals(word, at: range) else { throw failure("a value is expected") }
     position = range.upperBound
+  }
+
+  /// Goes through sound members without their braces, up to `end`; through those before a place that is not sound.
+  /// - Parameter take: a key, and the range of key, colon and value.
+  mutating func forEachMember(_ text: Span<UInt8>, to end: Int, _ take: (ScannedString, Range<Int>) -> Void) {
+    while position < end, next(text) == UInt8(ascii: "\"") {
+      let start = position
+      guard let key = try? key(text), (try? skipValue(text, depth: 1)) != nil else { return }
+      take(key, start..<position)
+      if next(text) == UInt8(ascii: ",") { position += 1 }
+    }
   }
 
   func failure(_ reason: String) -> JSONError { JSONError(reason, at: position) }
@@ -166,7 +178,8 @@ extension JSONScanner {
     return (((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | control | word) & (ones &* 0x80)
   }
 
-  private mutating func skipEscape(_ text: Span<UInt8>) throws(JSONError) {
+  fileprivate mutating func skipEscape(_ text: Span<UInt8>) throws(JSONError) {
+    let start = position
     guard position + 1 < text.count else { throw failure("the text ends within a string") }
     switch text[position + 1] {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
@@ -178,20 +191,22 @@ extension JSONScanner {
       guard unit < 0xDC00, position + 1 < text.count, text[position] == UInt8(ascii: "\\"),
         text[position + 1] == UInt8(ascii: "u"),
         0xDC00..<0xE000 ~= (try codeUnit(text))
-      else { throw failure("a lone surrogate") }
-    default: throw failure("an unknown escape")
+      else { throw JSONError("a lone surrogate", at: start + 2) }
+    default: throw JSONError("an unknown escape", at: start + 1)
     }
   }
 
   /// Reads the four digits of the `\u` at `position`.
   private mutating func codeUnit(_ text: Span<UInt8>) throws(JSONError) -> UInt32 {
-    guard position + 6 <= text.count else { throw failure("four hexadecimal digits are expected") }
+    position += 2
     var unit: UInt32 = 0
-    for index in position + 2..<position + 6 {
-      guard let digit = Hex.digit(text[index]) else { throw failure("four hexadecimal digits are expected") }
+    for index in position..<position + 4 {
+      guard index < text.count, let digit = Hex.digit(text[index]) else {
+        throw failure("four hexadecimal digits are expected")
+      }
       unit = unit << 4 | UInt32(digit)
     }
-    position += 6
+    position += 4
     return unit
   }
 
@@ -216,5 +231,14 @@ extension JSONScanner {
     case 0xF4: return continues(1, 0x80...0x8F) && continues(2) && continues(3) ? 4 : 0
     default: return 0
     }
+  }
+}
+
+extension Span<UInt8> {
+  /// The end of the escape that begins at a backslash; nil: JSON has no such escape, or it is half of a surrogate pair.
+  package func endOfEscape(at start: Int) -> Int? {
+    var scanner = JSONScanner(position: start)
+    guard (try? scanner.skipEscape(self)) != nil else { return nil }
+    return scanner.position
   }
 }
