@@ -3,12 +3,12 @@ import PrismProtocol
 /// The rules for the values of one file, and the faults that were found in it.
 package struct Checker: Sendable {
   /// As faults name it.
-  let file: String
+  var file = ""
   /// Where the values that are being read stand: `monitorList[0].`, or "" at the top.
   var place = ""
-  let search: FileSearch
-  var ceilings: DaemonConfiguration.Ceilings
-  var keyRing: KeyRing
+  var search = FileSearch(credentials: nil, folders: [])
+  var ceilings = DaemonConfiguration.Ceilings()
+  var keyRing = KeyRing()
   /// Permissions of the daemon's file for namespaces.
   var permissions = Permissions()
   var faults: [ConfigurationFault] = []
@@ -22,6 +22,20 @@ package struct Checker: Sendable {
   var collector: CollectorChecks?
   /// The result for a certificate and its key, by their paths, over all files of one pass; "" if they are in order.
   var identities: [[String]: String] = [:]
+
+  /// The checker of the next file of a pass: it knows what the pass has found out so far.
+  func next(_ file: String, _ search: FileSearch = FileSearch(credentials: nil, folders: [])) -> Checker {
+    var next = self
+    (next.file, next.search, next.faults, next.filesRead) = (file, search, [], [])
+    return next
+  }
+
+  /// Takes the keys and the bounds of a daemon's file for its namespaces.
+  mutating func take(_ daemon: DaemonConfiguration) {
+    (keyRing.keys, ceilings) = (daemon.keys, daemon.limits)
+    permissions = Permissions(
+      plain: daemon.allowPlain, commands: !daemon.commands.allow.isEmpty, tags: daemon.deviceTags != nil)
+  }
 
   mutating func fault(_ line: Int, _ key: String, _ message: String) {
     faults.append(ConfigurationFault(file: file, line: line, key: place + key, message: message))
@@ -65,6 +79,27 @@ package struct Checker: Sendable {
       return nil
     }
     return entries
+  }
+}
+
+extension Checker {
+  /// Each pair is looked at once: thousands of namespaces may have the same.
+  mutating func checkIdentity(_ tls: NamespaceConfiguration.TLS, keyLine: Int, _ key: String) {
+    guard let certificate = tls.certFile, let privateKey = tls.keyFile, let identityCheck else { return }
+    let pair = [certificate.path, privateKey.path]
+    let known = identities[pair] ?? identityCheck(certificate.content.bytes, privateKey.content.bytes) ?? ""
+    identities[pair] = known
+    guard !known.isEmpty else { return }
+    let paths = (privateKey.path.shownAtItsEnd, certificate.path.shownAtItsEnd)
+    fault(keyLine, key, "is \(paths.0) beside the certificate \(paths.1): \(known); give two that belong together")
+  }
+}
+
+extension String {
+  /// The end of a path says more than its beginning.
+  fileprivate var shownAtItsEnd: String {
+    let line = printable
+    return line.count > 60 ? "..." + line.suffix(57) : line
   }
 }
 

@@ -2,8 +2,9 @@ import PrismProtocol
 
 extension ValueForm {
   /// - Parameter atLeast: fewer elements are a fault.
+  /// - Parameter most: more elements are one, too; with the word for them.
   static func list<Element>(
-    of form: ValueForm<Element>, _ allowed: String, atLeast: Int = 0
+    of form: ValueForm<Element>, _ allowed: String, atLeast: Int = 0, atMost most: (count: Int, noun: String)? = nil
   ) -> Self where Value == [Element] {
     let schema: JSONValue = ["type": "array", "items": form.schema, "minItems": .int(atLeast)]
     return ValueForm(allowed: allowed, schema: schema) { node, key, checker in
@@ -13,9 +14,32 @@ extension ValueForm {
       }
       let faultsBefore = checker.faults.count
       let elements = nodes.enumerated().compactMap { form.read($1, "\(key)[\($0)]", &checker) }
+      if checker.faults.count == faultsBefore, let most, nodes.count > most.count {
+        checker.fault(node.line, key, "has \(nodes.count) \(most.noun), must be \(allowed)")
+      }
       return checker.faults.count == faultsBefore ? elements : nil
     } show: { elements in
       .array(elements.map(form.show))
+    }
+  }
+
+  /// The same list, in which each entry is looked at beside the others.
+  /// - Parameter faults: of the entry with this index: its members, and why they are refused.
+  func checked<Element>(
+    _ faults: @escaping @Sendable (_ entries: [Element], _ index: Int) -> [(member: String, message: String)]
+  ) -> Self where Value == [Element] {
+    let read = read
+    return ValueForm(allowed: allowed, schema: schema) { node, key, checker in
+      guard let entries = read(node, key, &checker), case .sequence(let nodes) = node.value else { return nil }
+      let faultsBefore = checker.faults.count
+      for index in entries.indices {
+        for fault in faults(entries, index) {
+          checker.fault(nodes[index].line, "\(key)[\(index)].\(fault.member)", fault.message)
+        }
+      }
+      return checker.faults.count == faultsBefore ? entries : nil
+    } show: { [show] entries in
+      show(entries)
     }
   }
 
@@ -63,6 +87,18 @@ extension ValueForm {
     } show: { entries in
       .object(entries.map { JSONValue.Member($0.name, form.show($0.value)) })
     }
+  }
+}
+
+extension ValueForm {
+  /// A map with keys of the operator's own, whose order is of no account.
+  static func dictionary<Element>(
+    of form: ValueForm<Element>, _ allowed: String, names: String, isName: @escaping @Sendable (String) -> Bool
+  ) -> Self where Value == [String: Element] {
+    ValueForm<[MapEntry<Element>]>.map(to: form, allowed, names: names, isName: isName)
+      .converted(
+        { Dictionary($0.map { ($0.name, $0.value) }) { $1 } },
+        back: { $0.sorted { $0.key < $1.key }.map { MapEntry(name: $0.key, value: $0.value) } })
   }
 }
 

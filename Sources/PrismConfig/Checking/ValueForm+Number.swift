@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// An upper end that the operator may raise in the daemon's own file.
@@ -45,6 +46,13 @@ extension ValueForm where Value == Int {
     }
   }
 
+  /// MiB outside, bytes inside.
+  static func mebibytes(_ range: ClosedRange<Int>, raisedBy ceiling: Ceiling? = nil) -> Self {
+    integer(range, unit: "MiB", raisedBy: ceiling).converted({ $0 * 1_048_576 }, back: { $0 / 1_048_576 })
+  }
+}
+
+extension ValueForm where Value == UInt32 {
   /// A file's mode as chmod takes it: octal digits, whether YAML sees a number or a string in them.
   static var fileMode: Self {
     let allowed = "an octal file mode, 0600...0777"
@@ -53,7 +61,7 @@ extension ValueForm where Value == Int {
       guard let scalar = checker.scalar(node, key, mustBe: allowed) else { return nil }
       let digits = scalar.text.hasPrefix("0o") ? scalar.text.dropFirst(2) : scalar.text[...]
       let isOctal = digits.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }
-      if isOctal, let mode = Int(digits, radix: 8), 0o600...0o777 ~= mode { return mode }
+      if isOctal, let mode = UInt32(digits, radix: 8), 0o600...0o777 ~= mode { return mode }
       checker.refuse(node, key, mustBe: allowed)
       return nil
     } show: {
@@ -82,33 +90,18 @@ extension YAMLScalar {
   }
 }
 
-extension ValueForm where Value == Int {
-  /// MiB outside, bytes inside.
-  static func mebibytes(_ range: ClosedRange<Int>, raisedBy ceiling: Ceiling? = nil) -> Self {
-    integer(range, unit: "MiB", raisedBy: ceiling).converted({ $0 * 1_048_576 }, back: { $0 / 1_048_576 })
-  }
-}
-
 extension ValueForm where Value == Duration {
   static func seconds(_ range: ClosedRange<Int>, raisedBy ceiling: Ceiling? = nil) -> Self {
     ValueForm<Int>.integer(range, unit: "seconds", raisedBy: ceiling)
       .converted({ .seconds($0) }, back: { Int($0.components.seconds) })
   }
-}
 
-extension ValueForm where Value == UInt32 {
-  static var fileMode: Self { ValueForm<Int>.fileMode.converted({ UInt32($0) }, back: { Int($0) }) }
-}
+  static func minutes(_ range: ClosedRange<Int>) -> Self {
+    ValueForm<Int>.integer(range, unit: "minutes")
+      .converted({ .seconds($0 * 60) }, back: { Int($0.components.seconds) / 60 })
+  }
 
-extension ValueForm {
-  func converted<Other>(
-    _ convert: @escaping @Sendable (Value) -> Other, back: @escaping @Sendable (Other) -> Value
-  ) -> ValueForm<Other> {
-    let (read, show) = (read, show)
-    return ValueForm<Other>(allowed: allowed, unit: unit, schema: schema) { node, key, checker in
-      read(node, key, &checker).map(convert)
-    } show: {
-      show(back($0))
-    }
+  static func milliseconds(_ range: ClosedRange<Int>) -> Self {
+    ValueForm<Int>.integer(range, unit: "ms").converted({ .milliseconds($0) }, back: { Int($0.wholeMilliseconds) })
   }
 }

@@ -3,14 +3,17 @@ import PrismProtocol
 
 extension ValueForm where Value == UnitPattern {
   static var unitPattern: Self {
-    let form = ValueForm<String>.string("a unit's name with * and ?, for example shop-*.service") {
-      UnitPattern($0) != nil
-    }
-    return ValueForm(allowed: form.allowed, schema: form.schema) { node, key, checker in
-      form.read(node, key, &checker).flatMap { UnitPattern($0) }
-    } show: {
-      .string($0.text)
-    }
+    .text(
+      "a unit's name with * and ?, for example shop-*.service", meaning: { UnitPattern($0) }, show: { .string($0.text) }
+    )
+  }
+}
+
+extension ValueForm where Value == NetworkRange {
+  static var networkRange: Self {
+    .text(
+      "an IPv4 or IPv6 address in numbers, or ADDRESS/BITS for a whole network", types: "string",
+      meaning: { NetworkRange($0) }, show: { .string($0.description) })
   }
 }
 
@@ -22,19 +25,7 @@ extension ValueForm where Value == String {
     _ allowed: String, isShown: @escaping @Sendable (String) -> Bool = { _ in true },
     isSound: @escaping @Sendable (String) -> Bool
   ) -> Self {
-    let schema: JSONValue = ["type": ["string", "number"]]
-    return ValueForm(allowed: allowed, schema: schema) { node, key, checker in
-      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
-      if isSound(text) { return text }
-      if isShown(text) {
-        checker.refuse(node, key, mustBe: allowed)
-      } else {
-        checker.fault(node.line, key, "must be \(allowed)")
-      }
-      return nil
-    } show: {
-      .string($0)
-    }
+    .text(allowed, isShown: isShown, meaning: { isSound($0) ? $0 : nil }, show: { .string($0) })
   }
 
   /// Not empty, and nothing in it that would break a line or a header.
@@ -44,7 +35,7 @@ extension ValueForm where Value == String {
 
   /// Characters that a header and a query can carry.
   static var visibleASCII: Self {
-    string("1 to 128 visible ASCII characters") { (1...128).contains($0.utf8.count) && $0.isVisibleASCII }
+    string("1 to 128 visible ASCII characters") { $0.isVisibleASCII(bytesMax: 128) }
   }
 
   /// Digits of a key in the wrong place are not an id, and are not shown.
@@ -70,21 +61,21 @@ extension ValueForm where Value == String {
   }
 
   private static func address(_ allowed: String, isSound: @escaping @Sendable (HTTPAddress) -> Bool) -> Self {
-    let form = string(
-      allowed, isShown: { $0.holdsNoPassword }, isSound: { HTTPAddress($0).map(isSound) ?? false })
-    return form.converted({ HTTPAddress($0)?.text ?? $0 }, back: { $0 })
+    let address = { @Sendable (text: String) in HTTPAddress(text).flatMap { isSound($0) ? $0.text : nil } }
+    return .text(allowed, isShown: { $0.holdsNoPassword }, meaning: address, show: { .string($0) })
   }
 
   /// Where to listen; a port alone means loopback.
   static var listenAddress: Self {
-    string("ADDRESS:PORT, [ADDRESS]:PORT for IPv6, or a PORT on loopback") { ListenAddress($0) != nil }
-      .converted({ ListenAddress($0)?.text ?? $0 }, back: { $0 })
+    .text(
+      "ADDRESS:PORT, [ADDRESS]:PORT for IPv6, or a PORT on loopback", meaning: { ListenAddress($0)?.text },
+      show: { .string($0) })
   }
 
   /// Where to listen for programs of this machine; a port alone is enough.
   static var loopbackAddress: Self {
-    string("ADDRESS:PORT on loopback, or a PORT alone") { ListenAddress($0)?.isLoopback == true }
-      .converted({ ListenAddress($0)?.text ?? $0 }, back: { $0 })
+    let address = { @Sendable (text: String) in ListenAddress(text).flatMap { $0.isLoopback ? $0.text : nil } }
+    return .text("ADDRESS:PORT on loopback, or a PORT alone", meaning: address, show: { .string($0) })
   }
 
   static var namespaceName: Self {
@@ -106,45 +97,29 @@ extension ValueForm where Value == UInt32 {
   }
 
   private static func account(_ allowed: String, _ find: @escaping @Sendable (String) -> UInt32?) -> Self {
-    ValueForm(allowed: allowed, schema: ["type": ["string", "integer"]]) { node, key, checker in
-      guard let name = checker.text(node, key, mustBe: allowed) else { return nil }
-      if let id = find(name) { return id }
-      checker.refuse(node, key, mustBe: allowed)
-      return nil
-    } show: {
-      .int($0)
-    }
+    .text(allowed, types: ["string", "integer"], meaning: find, show: { .int($0) })
   }
 }
 
 extension ValueForm where Value == [UInt8] {
   /// An Ed25519 public key: base64 of 32 bytes, or 64 hexadecimal digits.
   static var publicKey: Self {
-    let allowed = "an Ed25519 public key: 32 bytes as base64, or 64 hexadecimal digits"
-    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
-      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
-      let bytes = text.utf8.count == 64 ? Hex.decode(text) : Base64.decode(Array(text.utf8))
-      if let bytes, bytes.count == 32 { return bytes }
-      checker.fault(node.line, key, "must be \(allowed)")
-      return nil
-    } show: {
-      .string(Base64.encode($0))
+    keyBytes("an Ed25519 public key: 32 bytes as base64, or 64 hexadecimal digits") { text in
+      text.utf8.count == 64 ? Hex.decode(text) : Base64.decode(Array(text.utf8))
     }
   }
-}
 
-extension ValueForm where Value == [UInt8] {
   /// An X25519 public key: base64 of 32 bytes.
   static var sealingKey: Self {
-    let allowed = "an X25519 public key: 32 bytes as base64, as prismctl keys new --seal prints it"
-    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
-      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
-      if let bytes = Base64.decode(Array(text.utf8)), bytes.count == 32, !X25519.isOfSmallOrder(bytes) { return bytes }
-      checker.fault(node.line, key, "must be \(allowed)")
-      return nil
-    } show: {
-      .string(Base64.encode($0))
+    keyBytes("an X25519 public key: 32 bytes as base64, as prismctl keys new --seal prints it") { text in
+      Base64.decode(Array(text.utf8)).flatMap { X25519.isOfSmallOrder($0) ? nil : $0 }
     }
+  }
+
+  /// 32 bytes, which faults don't show.
+  private static func keyBytes(_ allowed: String, _ decode: @escaping @Sendable (String) -> [UInt8]?) -> Self {
+    let key = { @Sendable (text: String) in decode(text).flatMap { $0.count == 32 ? $0 : nil } }
+    return .text(allowed, types: "string", isShown: { _ in false }, meaning: key, show: { .string(Base64.encode($0)) })
   }
 }
 
@@ -152,6 +127,8 @@ extension String {
   func isPrintable(bytesMax: Int) -> Bool {
     (1...bytesMax).contains(utf8.count) && printable == self
   }
+
+  func isVisibleASCII(bytesMax: Int) -> Bool { (1...bytesMax).contains(utf8.count) && isVisibleASCII }
 
   /// Of an address: a user, or a query with a token, has no place in it.
   fileprivate var holdsNoPassword: Bool { !contains { $0 == "@" || $0 == "?" || $0 == "#" } }

@@ -13,6 +13,48 @@ package struct ValueForm<Value: Sendable>: Sendable {
   let show: @Sendable (Value) -> JSONValue
 }
 
+extension ValueForm {
+  /// A value that a text says.
+  /// - Parameters:
+  ///   - allowed: the texts that `meaning` takes, in words.
+  ///   - types: of the JSON Schema.
+  ///   - isShown: false keeps a value out of faults: it may be a secret that went astray.
+  ///   - meaning: nil refuses the text.
+  static func text(
+    _ allowed: String, types: JSONValue = ["string", "number"],
+    isShown: @escaping @Sendable (String) -> Bool = { _ in true },
+    meaning: @escaping @Sendable (String) -> Value?, show: @escaping @Sendable (Value) -> JSONValue
+  ) -> Self {
+    ValueForm(allowed: allowed, schema: ["type": types]) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      if let value = meaning(text) { return value }
+      if isShown(text) {
+        checker.refuse(node, key, mustBe: allowed)
+      } else {
+        checker.fault(node.line, key, "must be \(allowed)")
+      }
+      return nil
+    } show: {
+      show($0)
+    }
+  }
+
+  /// The same values, held in another way. - Parameter convert: nil refuses the value.
+  func converted<Other>(
+    _ convert: @escaping @Sendable (Value) -> Other?, back: @escaping @Sendable (Other) -> Value
+  ) -> ValueForm<Other> {
+    let (read, show, allowed) = (read, show, allowed)
+    return ValueForm<Other>(allowed: allowed, unit: unit, schema: schema) { node, key, checker in
+      guard let value = read(node, key, &checker) else { return nil }
+      let other = convert(value)
+      if other == nil { checker.refuse(node, key, mustBe: allowed) }
+      return other
+    } show: {
+      show(back($0))
+    }
+  }
+}
+
 extension ValueForm where Value == Bool {
   static var bool: Self {
     let allowed = "true or false"

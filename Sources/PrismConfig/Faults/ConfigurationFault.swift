@@ -29,6 +29,12 @@ public struct ConfigurationFaults: Error, Sendable, Equatable, CustomStringConve
   /// Every file that was looked at, as absolute paths: a change of one may mend it.
   public let files: [String]
   public init(_ faults: [ConfigurationFault], files: [String] = []) { (self.faults, self.files) = (faults, files) }
+
+  /// One fault of an answer of remote configuration.
+  static func ofRemote(_ key: String, _ message: String) -> ConfigurationFaults {
+    ConfigurationFaults([ConfigurationFault(file: "remote", line: 0, key: key, message: message)])
+  }
+
   /// One a line.
   public var description: String { faults.map(\.description).joined(separator: "\n") }
 }

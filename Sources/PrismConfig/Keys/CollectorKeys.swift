@@ -140,20 +140,6 @@ extension CollectorConfiguration {
   static let folderScheme = "sqlite:"
 }
 
-extension ValueForm where Value == NetworkRange {
-  fileprivate static var networkRange: Self {
-    let allowed = "an IPv4 or IPv6 address in numbers, or ADDRESS/BITS for a whole network"
-    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
-      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
-      if let range = NetworkRange(text) { return range }
-      checker.refuse(node, key, mustBe: allowed)
-      return nil
-    } show: {
-      .string($0.description)
-    }
-  }
-}
-
 extension ValueForm where Value == String {
   /// Where a server listens. Port 0 is any that is free.
   fileprivate static var serverAddress: Self {
@@ -208,14 +194,6 @@ extension ValueForm where Value == String {
   }
 }
 
-extension ValueForm where Value == Duration {
-  fileprivate static func milliseconds(_ range: ClosedRange<Int>) -> Self {
-    ValueForm<Int>.integer(range, unit: "ms").converted(
-      { .milliseconds($0) },
-      back: { Int($0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000) })
-  }
-}
-
 // Files with a secret: others may not read them.
 extension ValueForm where Value == HeldFile {
   fileprivate static var serverKey: Self {
@@ -224,18 +202,15 @@ extension ValueForm where Value == HeldFile {
     }
   }
 
-  fileprivate static var signingKey: Self {
-    file("the path of a file with an Ed25519 key in PEM, not readable by others", isShown: true, isSecret: true) {
-      (bytes, checker) throws(FileFault) in
-      if let fault = checker.collector?.signingKeyFault(bytes) { throw FileFault(fault) }
-      return bytes
-    }
-  }
+  fileprivate static var signingKey: Self { keyPair("an Ed25519 key", \.signingKeyFault) }
+  fileprivate static var sealKey: Self { keyPair("an X25519 key", \.sealKeyFault) }
 
-  fileprivate static var sealKey: Self {
-    file("the path of a file with an X25519 key in PEM, not readable by others", isShown: true, isSecret: true) {
+  private static func keyPair(
+    _ what: String, _ fault: any KeyPath<CollectorChecks, @Sendable ([UInt8]) -> String?> & Sendable
+  ) -> Self {
+    file("the path of a file with \(what) in PEM, not readable by others", isShown: true, isSecret: true) {
       (bytes, checker) throws(FileFault) in
-      if let fault = checker.collector?.sealKeyFault(bytes) { throw FileFault(fault) }
+      if let fault = checker.collector?[keyPath: fault](bytes) { throw FileFault(fault) }
       return bytes
     }
   }

@@ -130,7 +130,7 @@ package enum DaemonKeys {
     Key(
       "device.tags", .tags, optional: \.deviceTags,
       "tags by which operators find and choose this device; `{}` takes those back that it had"),
-    Key("common", .common, at: \.commonEntries, "fixed common information, key to string"),
+    Key("common", .common, at: \.common, "fixed common information, key to string"),
     Key("keys", .keyFiles, at: \.keys, "the packets' keys: a list of `id` and `file`, `prismctl keys new` makes one"),
   ]
 
@@ -189,11 +189,6 @@ extension DaemonConfiguration {
     set { deviceId = newValue == "auto" ? nil : newValue }
   }
 
-  var commonEntries: [MapEntry<String>] {
-    get { common.sorted { $0.key < $1.key }.map { MapEntry(name: $0.key, value: $0.value) } }
-    set { common = Dictionary(newValue.map { ($0.name, $0.value) }) { $1 } }
-  }
-
   /// While a file is read its `remote` may still lack the `url`, the one key that it cannot do without.
   var remoteValues: Remote {
     get { remote ?? Remote(url: "", allow: NamespaceKeys.remoteStandard) }
@@ -206,14 +201,12 @@ extension DaemonConfiguration {
   }
 }
 
-extension ValueForm where Value == [MapEntry<String>] {
+extension ValueForm where Value == [String: String] {
   static var common: Self {
-    map(
-      to: .text(bytesMax: 1024), "a map of strings",
+    dictionary(
+      of: .text(bytesMax: 1024), "a map of strings",
       names: "1 to 128 visible ASCII characters, and not \(rowKeys.joined(separator: ", "))"
-    ) { name in
-      (1...128).contains(name.utf8.count) && name.isVisibleASCII && !rowKeys.contains(name)
-    }
+    ) { $0.isVisibleASCII(bytesMax: 128) && !rowKeys.contains($0) }
   }
 
   /// A row's own, in every case (docs/ingest-protocol.md, "Questions").
@@ -222,48 +215,33 @@ extension ValueForm where Value == [MapEntry<String>] {
 
 extension ValueForm where Value == DeviceTags {
   static var tags: Self {
-    let allowed = "a map like {region: eu}; \(DeviceTags.rule)"
-    let map = ValueForm<[MapEntry<String>]>.map(
-      to: .text(bytesMax: DeviceTags.valueBytesMax), allowed, names: "1 to 64 of A-Z a-z 0-9 _ -",
-      isName: DeviceTags.isName)
-    return ValueForm(allowed: allowed, schema: map.schema) { node, key, checker in
-      guard let entries = map.read(node, key, &checker) else { return nil }
-      let tags = DeviceTags(Dictionary(entries.map { ($0.name, $0.value) }) { $1 })
-      if tags == nil { checker.refuse(node, key, mustBe: allowed) }
-      return tags
-    } show: {
-      $0.fields
-    }
+    ValueForm<[String: String]>.dictionary(
+      of: .text(bytesMax: DeviceTags.valueBytesMax), "a map like {region: eu}; \(DeviceTags.rule)",
+      names: "1 to 64 of A-Z a-z 0-9 _ -", isName: DeviceTags.isName
+    ).converted({ DeviceTags($0) }, back: \.values)
   }
 }
 
 extension ValueForm where Value == [DaemonConfiguration.InterfaceRule] {
   static var interfaces: Self {
-    typealias Rule = DaemonConfiguration.InterfaceRule
-    return ValueForm<[MapEntry<DaemonConfiguration.NetworkClass>]>
-      .map(
-        to: .choice, "a map of interface names or globs to metered, unmetered or ignored",
-        names: "1 to 64 visible ASCII characters"
-      ) {
-        (1...64).contains($0.utf8.count) && $0.isVisibleASCII
-      }
-      .converted(
-        { $0.map { Rule(glob: $0.name, counts: $0.value) } },
-        back: { $0.map { MapEntry(name: $0.glob, value: $0.counts) } })
+    ValueForm<[MapEntry<DaemonConfiguration.NetworkClass>]>.map(
+      to: .choice, "a map of interface names or globs to metered, unmetered or ignored",
+      names: "1 to 64 visible ASCII characters"
+    ) { $0.isVisibleASCII(bytesMax: 64) }
+    .converted(
+      { $0.map { .init(glob: $0.name, counts: $0.value) } },
+      back: { $0.map { MapEntry(name: $0.glob, value: $0.counts) } })
   }
 }
 
 extension ValueForm where Value == [DaemonConfiguration.TagRule] {
   static var tagRules: Self {
-    ValueForm<[MapEntry<ReportType>]>
-      .map(
-        to: .reportType, "a map of tags or globs to types", names: "1 to 256 visible ASCII characters"
-      ) {
-        (1...256).contains($0.utf8.count) && $0.isVisibleASCII
-      }
-      .converted(
-        { $0.map { DaemonConfiguration.TagRule(glob: $0.name, type: $0.value) } },
-        back: { $0.map { MapEntry(name: $0.glob, value: $0.type) } })
+    ValueForm<[MapEntry<ReportType>]>.map(
+      to: .reportType, "a map of tags or globs to types", names: "1 to 256 visible ASCII characters"
+    ) { $0.isVisibleASCII(bytesMax: 256) }
+    .converted(
+      { $0.map { .init(glob: $0.name, type: $0.value) } },
+      back: { $0.map { MapEntry(name: $0.glob, value: $0.type) } })
   }
 }
 

@@ -1,44 +1,24 @@
 import PrismProtocol
 
-/// One entry of `enrich` as it was written.
-struct EnrichmentDraft: Sendable, Equatable {
-  var type: String?
-  var from: String?
-  var table: RecordTableName?
-  var by: String?
-  var into: String?
-  var fields: [String]?
+extension RecordEnrichment {
+  private typealias Key = ConfigurationKey<RecordEnrichment>
 
-  var enrichment: RecordEnrichment? {
-    guard let type = type.flatMap({ ReportType($0) }), let from, let table, let into, let fields else { return nil }
-    return RecordEnrichment(type: type, from: from, table: table, by: by, into: into, fields: fields)
-  }
-}
-
-extension EnrichmentDraft {
-  init(_ enrichment: RecordEnrichment) {
-    self.init(
-      type: enrichment.type.text, from: enrichment.from, table: enrichment.table, by: enrichment.by,
-      into: enrichment.into, fields: enrichment.fields)
-  }
-
-  private typealias Key = ConfigurationKey<EnrichmentDraft>
-
+  /// One entry of `enrich`.
   static let keys = KeyTable(
     [
       Key(
-        "type", .string("the name of a type") { ReportType($0) != nil }, optional: \.type,
-        isRequired: true, "the type of the reports"),
-      Key("from", .member, optional: \.from, isRequired: true, "the member of the meta that finds the record"),
-      Key("table", .recordTable, optional: \.table, isRequired: true, "the table of the record, with direction `down`"),
+        "type", .text("the name of a type", meaning: { ReportType($0) }, show: { .string($0.text) }), required: \.type,
+        "the type of the reports"),
+      Key("from", .member, required: \.from, "the member of the meta that finds the record"),
+      Key("table", .recordTable, required: \.table, "the table of the record, with direction `down`"),
       Key(
         "by", .member, optional: \.by, default: "the id",
         "the field of the record that holds what `from` holds; it is in the table's `index`"),
-      Key("into", .member, optional: \.into, isRequired: true, "the member of the meta that gets the fields"),
+      Key("into", .member, required: \.into, "the member of the meta that gets the fields"),
       Key(
-        "fields", .list(of: .member, "a list of fields, at least one", atLeast: 1), optional: \.fields,
-        isRequired: true, "the fields of the record"),
-    ], defaults: EnrichmentDraft())
+        "fields", .list(of: .member, "a list of fields, at least one", atLeast: 1), required: \.fields,
+        "the fields of the record"),
+    ], defaults: RecordEnrichment(type: .appCrash, from: "", table: .command, into: "", fields: []))
 }
 
 extension ValueForm where Value == String {
@@ -53,36 +33,28 @@ extension ValueForm where Value == String {
 extension ValueForm where Value == [RecordEnrichment] {
   static var enrichments: Self {
     let most = RecordEnrichment.countMax
-    let allowed = "a list of at most \(most) rules"
-    let list = ValueForm<[EnrichmentDraft]>.list(
+    return .list(
       of: .object(
-        EnrichmentDraft.keys, "a map like {type: order, from: sku, table: product, into: PRODUCT, fields: [name]}"),
-      allowed)
-    return ValueForm(allowed: allowed, schema: list.schema) { node, key, checker in
-      guard let drafts = list.read(node, key, &checker), case .sequence(let nodes) = node.value else { return nil }
-      let rules = drafts.compactMap(\.enrichment)
-      guard rules.count <= most else {
-        checker.fault(node.line, key, "has \(rules.count) rules, must be \(allowed)")
-        return nil
-      }
-      let faultsBefore = checker.faults.count
-      for (index, rule) in rules.enumerated() {
-        let (line, key) = (nodes[index].line, "\(key)[\(index)]")
-        if rule.fields.count > RecordEnrichment.fieldsMax {
-          checker.fault(
-            line, "\(key).fields", "has \(rule.fields.count) fields, must be at most \(RecordEnrichment.fieldsMax)")
-        }
-        if rules[..<index].contains(where: { $0.type == rule.type && $0.into == rule.into }) {
-          checker.fault(line, "\(key).into", "is \(rule.into), which another rule of the type \(rule.type) has already")
-        }
-        if isReserved(rule.into) {
-          checker.fault(line, "\(key).into", "is \(rule.into), which prism writes itself; choose another name")
-        }
-      }
-      return checker.faults.count == faultsBefore ? rules : nil
-    } show: {
-      list.show($0.map { EnrichmentDraft($0) })
+        RecordEnrichment.keys, "a map like {type: order, from: sku, table: product, into: PRODUCT, fields: [name]}"),
+      "a list of at most \(most) rules", atMost: (most, "rules")
+    ).checked(faults)
+  }
+
+  @Sendable private static func faults(
+    _ rules: [RecordEnrichment], _ index: Int
+  ) -> [(member: String, message: String)] {
+    let (rule, most) = (rules[index], RecordEnrichment.fieldsMax)
+    var faults: [(member: String, message: String)] = []
+    if rule.fields.count > most {
+      faults.append(("fields", "has \(rule.fields.count) fields, must be at most \(most)"))
     }
+    if rules[..<index].contains(where: { $0.type == rule.type && $0.into == rule.into }) {
+      faults.append(("into", "is \(rule.into), which another rule of the type \(rule.type) has already"))
+    }
+    if isReserved(rule.into) {
+      faults.append(("into", "is \(rule.into), which prism writes itself; choose another name"))
+    }
+    return faults
   }
 
   private static func isReserved(_ key: String) -> Bool {

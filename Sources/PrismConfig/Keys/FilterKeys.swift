@@ -1,67 +1,47 @@
 import PrismProtocol
 
-/// An entry of `redact` as it was written.
-struct RedactionDraft: Sendable, Equatable {
-  var field: FieldPath?
-  var action: TypeFilters.Redaction.Action?
+extension TypeFilters.Redaction {
+  private typealias Key = ConfigurationKey<TypeFilters.Redaction>
 
-  static let keys = KeyTable(
+  /// An entry of `redact`.
+  fileprivate static let keys = KeyTable(
     [
-      ConfigurationKey<RedactionDraft>(
-        "field", .fieldPath, optional: \.field, isRequired: true, "the path to the value"),
-      ConfigurationKey<RedactionDraft>(
-        "action", .choice, optional: \.action, isRequired: true,
-        "`drop` removes the member, `mask` makes it \"***\", `hash` a keyed hash"),
-    ], defaults: RedactionDraft())
+      Key("field", .fieldPath, required: \.field, "the path to the value"),
+      Key(
+        "action", .choice, required: \.action, "`drop` removes the member, `mask` makes it \"***\", `hash` a keyed hash"
+      ),
+    ], defaults: TypeFilters.Redaction(.any, .drop))
 }
 
-/// `collapse` as it was written.
-struct CollapseDraft: Sendable, Equatable {
-  var by: [FieldPath]?
-  var seconds = 60
+extension TypeFilters.Collapse {
+  private typealias Key = ConfigurationKey<TypeFilters.Collapse>
 
-  static let keys = KeyTable(
+  fileprivate static let keys = KeyTable(
     [
-      ConfigurationKey<CollapseDraft>(
-        "by", .list(of: .fieldPath, "a list of fields, at least one", atLeast: 1), optional: \.by, isRequired: true,
+      Key(
+        "by", .list(of: .fieldPath, "a list of fields, at least one", atLeast: 1), required: \.by,
         "the fields in which equal reports are equal"),
-      ConfigurationKey<CollapseDraft>(
-        "second", .integer(1...3600, unit: "seconds"), at: \.seconds, "how long the first one waits for others"),
-    ], defaults: CollapseDraft())
+      Key("second", .integer(1...3600, unit: "seconds"), at: \.seconds, "how long the first one waits for others"),
+    ], defaults: TypeFilters.Collapse(by: [], seconds: 60))
 }
 
 extension ValueForm where Value == TypeFilters.Collapse {
-  static var collapse: Self {
-    ValueForm<CollapseDraft>.object(CollapseDraft.keys, "a map like {by: [reason], second: 60}")
-      .converted(
-        { TypeFilters.Collapse(by: $0.by ?? [], seconds: $0.seconds) },
-        back: { CollapseDraft(by: $0.by, seconds: $0.seconds) })
-  }
+  static var collapse: Self { .object(TypeFilters.Collapse.keys, "a map like {by: [reason], second: 60}") }
 }
 
 extension ValueForm where Value == FieldPath {
   static var fieldPath: Self {
-    let allowed = "a path of keys joined with dots, * for any, at most 256 bytes and 16 keys"
-    let form = ValueForm<String>.string(allowed) { FieldPath($0) != nil }
-    return ValueForm(allowed: allowed, schema: form.schema) { node, key, checker in
-      form.read(node, key, &checker).flatMap { FieldPath($0) }
-    } show: {
-      .string($0.text)
-    }
+    .text(
+      "a path of keys joined with dots, * for any, at most 256 bytes and 16 keys", meaning: { FieldPath($0) },
+      show: { .string($0.text) })
   }
 }
 
 extension ValueForm where Value == [TypeFilters.Redaction] {
   static var redactions: Self {
-    let entry = ValueForm<RedactionDraft>.object(RedactionDraft.keys, "a map like {field: user.email, action: hash}")
-    return ValueForm<[RedactionDraft]>.list(of: entry, "a list of fields, at least one", atLeast: 1)
-      .converted(
-        { drafts in
-          drafts.compactMap { draft in
-            guard let field = draft.field, let action = draft.action else { return nil }
-            return TypeFilters.Redaction(field, action)
-          }
-        }, back: { $0.map { RedactionDraft(field: $0.field, action: $0.action) } })
+    .list(
+      of: .object(TypeFilters.Redaction.keys, "a map like {field: user.email, action: hash}"),
+      "a list of fields, at least one", atLeast: 1)
   }
 }
 

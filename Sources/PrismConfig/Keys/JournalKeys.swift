@@ -21,15 +21,12 @@ extension ValueForm where Value == String {
 extension ValueForm where Value == ClosedRange<Int> {
   /// `3`, or `0..3`.
   fileprivate static var priorities: Self {
-    let form = ValueForm<String>.string("a priority from 0 to 7, or a range like 0..3") { range($0) != nil }
-    return ValueForm(allowed: form.allowed, schema: form.schema) { node, key, checker in
-      form.read(node, key, &checker).flatMap { range($0) }
-    } show: { range in
-      .string(range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound)..\(range.upperBound)")
+    .text("a priority from 0 to 7, or a range like 0..3", meaning: range) {
+      .string($0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)..\($0.upperBound)")
     }
   }
 
-  private static func range(_ text: String) -> ClosedRange<Int>? {
+  @Sendable private static func range(_ text: String) -> ClosedRange<Int>? {
     let parts = text.split(separator: "..", omittingEmptySubsequences: false).map { Int($0) }
     guard (1...2).contains(parts.count), let first = parts[0], let last = parts[parts.count - 1],
       0 <= first, first <= last, last <= 7
@@ -40,6 +37,8 @@ extension ValueForm where Value == ClosedRange<Int> {
 
 extension ValueForm where Value == [JournalMatch] {
   static var journalMatches: Self {
-    .list(of: .object(JournalMatch.keys, "a map like {unit: nginx.service}"), "a list of at most 64 matches")
+    .list(
+      of: .object(JournalMatch.keys, "a map like {unit: nginx.service}"), "a list of at most 64 matches",
+      atMost: (64, "matches"))
   }
 }

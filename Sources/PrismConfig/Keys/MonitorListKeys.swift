@@ -2,7 +2,7 @@ import PrismProtocol
 
 /// One entry of `monitorList` as it was written.
 package struct MonitoredTypeDraft: Sendable, Equatable {
-  var type: ReportType?
+  var type = ReportType.appCrash
   /// nil: the namespace's, which a later layer may still change.
   var onlyWifi: Bool?
   var isRealtime = false
@@ -10,12 +10,10 @@ package struct MonitoredTypeDraft: Sendable, Equatable {
   var keep = MonitoredType.Keep.queue
   var filters = TypeFilters()
 
-  func settled(onlyWifi fallback: Bool) -> MonitoredType? {
-    type.map {
-      MonitoredType(
-        $0, onlyWifi: onlyWifi ?? fallback, isRealtime: isRealtime, isUploadPayload: isUploadPayload, keep: keep,
-        filters: filters)
-    }
+  func settled(onlyWifi fallback: Bool) -> MonitoredType {
+    MonitoredType(
+      type, onlyWifi: onlyWifi ?? fallback, isRealtime: isRealtime, isUploadPayload: isUploadPayload, keep: keep,
+      filters: filters)
   }
 }
 
@@ -30,7 +28,7 @@ extension MonitoredTypeDraft {
 
   static let keys = KeyTable(
     [
-      Key("type", .monitoredType, optional: \.type, isRequired: true, "the type's name, or a pattern of names"),
+      Key("type", .monitoredType, required: \.type, "the type's name, or a pattern of names"),
       Key(
         "onlyWifi", .bool, optional: \.onlyWifi, default: "the namespace's", "stays on unmetered networks"),
       Key("isRealtime", .bool, at: \.isRealtime, "is uploaded at once, within a window of 2 seconds"),
@@ -60,43 +58,31 @@ extension MonitoredTypeDraft {
 }
 
 extension ValueForm where Value == ReportType {
+  private static var rule: String { "a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit" }
+
   static var monitoredType: Self {
-    let allowed =
-      "a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit; or a pattern with * and ?"
-    return ValueForm<String>.string(allowed) { ReportType(entry: $0) != nil }
-      .converted({ ReportType(entry: $0) ?? .appCrash }, back: { $0.text })
+    .text("\(rule); or a pattern with * and ?", meaning: { ReportType(entry: $0) }, show: { .string($0.text) })
   }
 
-  static var reportType: Self {
-    let allowed = "a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit"
-    return ValueForm<String>.string(allowed) { ReportType($0) != nil }
-      .converted({ ReportType($0) ?? .appCrash }, back: { $0.text })
-  }
+  static var reportType: Self { .text(rule, meaning: { ReportType($0) }, show: { .string($0.text) }) }
 }
 
 extension ValueForm where Value == [MonitoredTypeDraft] {
   static var monitorList: Self {
-    let allowed = "a list of types, at least one"
-    let list = Self.list(of: .object(MonitoredTypeDraft.keys, "a map like {type: order}"), allowed, atLeast: 1)
-    return ValueForm(allowed: allowed, schema: list.schema) { node, key, checker in
-      let types = list.read(node, key, &checker)
-      guard let types, case .sequence(let nodes) = node.value else { return nil }
-      var first: [ReportType: Int] = [:]
-      for (index, (type, node)) in zip(types, nodes).enumerated() {
-        guard let type = type.type, let earlier = first.updateValue(index, forKey: type) else { continue }
-        checker.fault(node.line, "\(key)[\(index)].type", "is \(type), which \(key)[\(earlier)] has already")
+    .list(
+      of: .object(MonitoredTypeDraft.keys, "a map like {type: order}"), "a list of types, at least one", atLeast: 1
+    ).checked { types, index in
+      let type = types[index]
+      var faults: [(member: String, message: String)] = []
+      if let earlier = types[..<index].firstIndex(where: { $0.type == type.type }) {
+        faults.append(("type", "is \(type.type), which monitorList[\(earlier)] has already"))
       }
-      let faultsBefore = checker.faults.count
-      for (index, (type, node)) in zip(types, nodes).enumerated() where type.keep == .ring {
-        let reason: String? =
-          if type.type == .appCrash { "a crash leaves at once" } else if type.isRealtime {
-            "isRealtime: true wants its reports to leave at once"
-          } else { nil }
-        if let reason { checker.fault(node.line, "\(key)[\(index)].keep", "is ring, must be queue: \(reason)") }
-      }
-      return first.count == types.count && checker.faults.count == faultsBefore ? types : nil
-    } show: {
-      list.show($0)
+      let reason: String? =
+        if type.type == .appCrash { "a crash leaves at once" } else if type.isRealtime {
+          "isRealtime: true wants its reports to leave at once"
+        } else { nil }
+      if type.keep == .ring, let reason { faults.append(("keep", "is ring, must be queue: \(reason)")) }
+      return faults
     }
   }
 }

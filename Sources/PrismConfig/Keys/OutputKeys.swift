@@ -5,20 +5,19 @@ package struct OutputDraft: Sendable {
   /// The compression of finished files.
   enum Compression: String, Sendable, CaseIterable { case zstd, none }
 
-  var ndjson: String?
-  var otlp: String?
-  var kafka: String?
-  var clickHouse: String?
+  /// One of the four kinds.
+  var ndjson: String?, otlp: String?, kafka: String?, clickHouse: String?
+  /// nil: the kind.
   var name: String?
-  var compression: Compression?
-  var rotateBytes: Int?
-  var rotateAge: Duration?
-  var headers: [String]?
-  var encoding: CollectorConfiguration.Output.Encoding?
-  var timeout: Duration?
-  var topic: String?
+  var compression = Compression.zstd
+  var rotateBytes = 256 * 1_048_576
+  var rotateAge = Duration.seconds(3600)
+  var headers: [String] = []
+  var encoding = CollectorConfiguration.Output.Encoding.protobuf
+  var timeout = Duration.seconds(30)
+  var topic = "prism"
   var propertiesFile: String?
-  var database: String?
+  var database = "prism"
   var user: String?
   var passwordFile: HeldFile?
 
@@ -35,32 +34,32 @@ package struct OutputDraft: Sendable {
       Key(
         "name", .string("1 to 40 lower-case letters, digits and -", isSound: \.isOutputName), optional: \.name,
         default: "the kind", "the name under which the store notes what it took"),
-      Key("compress", .choice, optional: \.compression, default: "zstd", "of `ndjson`: the compression of a file"),
+      Key("compress", .choice, at: \.compression, "of `ndjson`: the compression of a file"),
       Key(
-        "rotateMByte", .mebibytes(1...65_536), optional: \.rotateBytes, default: "256",
+        "rotateMByte", .mebibytes(1...65_536), at: \.rotateBytes,
         "of `ndjson`: the size at which a file is finished"),
       Key(
-        "rotateMinute", .minutes(1...10_080), optional: \.rotateAge, default: "60",
+        "rotateMinute", .minutes(1...10_080), at: \.rotateAge,
         "of `ndjson`: the age at which a file is finished"),
       Key(
-        "headers", .list(of: .headerLine, "a list of lines NAME: VALUE"), optional: \.headers,
+        "headers", .list(of: .headerLine, "a list of lines NAME: VALUE"), at: \.headers, default: "none",
         "of `otlp`: headers of each request"),
       Key(
-        "encoding", .choice, optional: \.encoding, default: "protobuf",
+        "encoding", .choice, at: \.encoding,
         "of `otlp`: the form of a request; `json` for a backend that takes no protobuf"),
       Key(
-        "timeoutSecond", .seconds(1...600), optional: \.timeout, default: "30",
+        "timeoutSecond", .seconds(1...600), at: \.timeout,
         "of `otlp`, `kafka` and `clickhouse`: the time after which an attempt failed"),
       Key(
-        "topic", .string("1 to 249 letters, digits, dots, _ and -", isSound: \.isTopic), optional: \.topic,
-        default: "prism", "of `kafka`: the topic"),
+        "topic", .string("1 to 249 letters, digits, dots, _ and -", isSound: \.isTopic), at: \.topic,
+        "of `kafka`: the topic"),
       Key(
         "propertiesFile", .kafkaProperties, optional: \.propertiesFile,
         "of `kafka`: a file of lines `NAME=VALUE` for librdkafka, not readable by others"),
       Key("clickhouse", .collectorURL, optional: \.clickHouse, "the address of ClickHouse's HTTP port"),
       Key(
-        "database", .string("1 to 64 letters, digits and _", isSound: \.isDatabase), optional: \.database,
-        default: "prism", "of `clickhouse`: the database of the tables"),
+        "database", .string("1 to 64 letters, digits and _", isSound: \.isDatabase), at: \.database,
+        "of `clickhouse`: the database of the tables"),
       Key(
         "user", .string("1 to 64 letters, digits, dots, _ and -", isSound: \.isUser), optional: \.user,
         default: "the server's own", "of `clickhouse`: the user"),
@@ -69,20 +68,18 @@ package struct OutputDraft: Sendable {
         optional: \.passwordFile, "of `clickhouse`: the user's password"),
     ], defaults: OutputDraft())
 
-  /// Keys that were given, and the kinds that have each.
-  private var given: [(name: String, kinds: [String])] {
-    [
-      ("compress", compression != nil, ["ndjson"]), ("rotateMByte", rotateBytes != nil, ["ndjson"]),
-      ("rotateMinute", rotateAge != nil, ["ndjson"]), ("headers", headers != nil, ["otlp"]),
-      ("encoding", encoding != nil, ["otlp"]),
-      ("timeoutSecond", timeout != nil, ["otlp", "kafka", "clickhouse"]), ("topic", topic != nil, ["kafka"]),
-      ("propertiesFile", propertiesFile != nil, ["kafka"]), ("database", database != nil, ["clickhouse"]),
-      ("user", user != nil, ["clickhouse"]), ("passwordFile", passwordFile != nil, ["clickhouse"]),
-    ].filter(\.1).map { ($0.0, $0.2) }
-  }
+  /// The kinds that have a key; the others have `name` alone.
+  private static let kindsOfKeys = [
+    "compress": ["ndjson"], "rotateMByte": ["ndjson"], "rotateMinute": ["ndjson"], "headers": ["otlp"],
+    "encoding": ["otlp"], "timeoutSecond": ["otlp", "kafka", "clickhouse"], "topic": ["kafka"],
+    "propertiesFile": ["kafka"], "database": ["clickhouse"], "user": ["clickhouse"], "passwordFile": ["clickhouse"],
+  ]
 
+  /// - Parameter given: the keys that were written.
   /// - Returns: nil after a fault was reported.
-  fileprivate func settled(line: Int, _ place: String, _ checker: inout Checker) -> CollectorConfiguration.Output? {
+  fileprivate func settled(
+    _ given: [String], line: Int, _ place: String, _ checker: inout Checker
+  ) -> CollectorConfiguration.Output? {
     let kinds = [("ndjson", ndjson), ("otlp", otlp), ("kafka", kafka), ("clickhouse", clickHouse)]
       .filter { $0.1 != nil }.map(\.0)
     guard let kind = kinds.first, kinds.count == 1 else {
@@ -91,9 +88,9 @@ package struct OutputDraft: Sendable {
         "must be one of {ndjson: FOLDER}, {otlp: URL}, {kafka: BROKERS} and {clickhouse: URL}, with its own keys")
       return nil
     }
-    for key in given where !key.kinds.contains(kind) {
-      checker.fault(
-        line, "\(place).\(key.name)", "is for \(key.kinds.joined(separator: " and ")) only; remove it from \(kind)")
+    for key in given {
+      guard let owners = Self.kindsOfKeys[key], !owners.contains(kind) else { continue }
+      checker.fault(line, "\(place).\(key)", "is for \(owners.joined(separator: " and ")) only; remove it from \(kind)")
     }
     return CollectorConfiguration.Output(name: name ?? kind, target: target)
   }
@@ -101,47 +98,35 @@ package struct OutputDraft: Sendable {
   private var target: CollectorConfiguration.Output.Target {
     if let ndjson {
       return .ndjson(
-        folder: ndjson == "-" ? nil : ndjson, compresses: compression != OutputDraft.Compression.none,
-        bytesMax: rotateBytes ?? 256 * 1_048_576, age: rotateAge ?? .seconds(3600))
+        folder: ndjson == "-" ? nil : ndjson, compresses: compression == .zstd, bytesMax: rotateBytes, age: rotateAge)
     }
-    if let otlp {
-      return .otlp(
-        url: otlp, headers: headers ?? [], encoding: encoding ?? .protobuf, timeout: timeout ?? .seconds(30))
-    }
+    if let otlp { return .otlp(url: otlp, headers: headers, encoding: encoding, timeout: timeout) }
     if let clickHouse {
       return .clickHouse(
-        url: clickHouse, database: database ?? "prism", user: user, passwordFile: passwordFile?.path,
-        timeout: timeout ?? .seconds(30))
+        url: clickHouse, database: database, user: user, passwordFile: passwordFile?.path, timeout: timeout)
     }
-    return .kafka(
-      brokers: kafka ?? "", topic: topic ?? "prism", propertiesFile: propertiesFile, timeout: timeout ?? .seconds(30))
+    return .kafka(brokers: kafka ?? "", topic: topic, propertiesFile: propertiesFile, timeout: timeout)
+  }
+}
+
+extension ValueForm where Value == CollectorConfiguration.Output {
+  fileprivate static var output: Self {
+    let entry = ValueForm<OutputDraft>.object(OutputDraft.keys, "a map like {ndjson: FOLDER}")
+    return ValueForm(allowed: entry.allowed, schema: entry.schema) { node, key, checker in
+      guard let draft = entry.read(node, key, &checker), case .mapping(let entries) = node.value else { return nil }
+      return draft.settled(entries.map(\.key), line: node.line, key, &checker)
+    } show: {
+      ["name": .string($0.name)]
+    }
   }
 }
 
 extension ValueForm where Value == [CollectorConfiguration.Output] {
   static var outputs: Self {
-    let allowed = "a list of outputs like {ndjson: FOLDER}"
-    let entry = ValueForm<OutputDraft>.object(OutputDraft.keys, "a map like {ndjson: FOLDER}")
-    return ValueForm(allowed: allowed, schema: ["type": "array", "items": entry.schema]) { node, key, checker in
-      guard case .sequence(let nodes) = node.value else {
-        checker.refuse(node, key, mustBe: allowed)
-        return nil
-      }
-      var outputs: [CollectorConfiguration.Output] = []
-      for (index, node) in nodes.enumerated() {
-        let place = "\(key)[\(index)]"
-        guard let output = entry.read(node, place, &checker)?.settled(line: node.line, place, &checker) else {
-          continue
-        }
-        if outputs.contains(where: { $0.name == output.name }) {
-          checker.fault(
-            node.line, "\(place).name", "is \(output.name), which an earlier output has already; give each a name")
-        }
-        outputs.append(output)
-      }
-      return outputs
-    } show: { outputs in
-      .array(outputs.map { ["name": .string($0.name)] })
+    .list(of: .output, "a list of outputs like {ndjson: FOLDER}").checked { outputs, index in
+      let name = outputs[index].name
+      let isTaken = outputs[..<index].contains { $0.name == name }
+      return isTaken ? [("name", "is \(name), which an earlier output has already; give each a name")] : []
     }
   }
 }
@@ -180,13 +165,6 @@ extension ValueForm where Value == String {
     } show: {
       .string($0)
     }
-  }
-}
-
-extension ValueForm where Value == Duration {
-  fileprivate static func minutes(_ range: ClosedRange<Int>) -> Self {
-    ValueForm<Int>.integer(range, unit: "minutes").converted(
-      { .seconds($0 * 60) }, back: { Int($0.components.seconds) / 60 })
   }
 }
 

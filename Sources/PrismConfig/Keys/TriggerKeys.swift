@@ -1,15 +1,13 @@
 import PrismProtocol
 
 /// One entry of `triggers` as it was written.
-package struct TriggerDraft: Sendable, Equatable {
-  var name: String?
-  var on: ReportType?
-  var field: String?
+struct TriggerDraft: Sendable {
+  /// All but its condition.
+  var trigger = ReportTrigger(name: "", on: .appCrash)
   var equals: String?
   var contains: String?
   var from: Int?
   var to: Int?
-  var rest = ReportTrigger(name: "", on: .appCrash)
 
   fileprivate var condition: ReportTrigger.Condition? {
     if let equals { return .equals(equals) }
@@ -23,17 +21,16 @@ package struct TriggerDraft: Sendable, Equatable {
     [equals != nil, contains != nil, from != nil || to != nil].filter(\.self).count
   }
 
-  fileprivate var trigger: ReportTrigger? {
-    guard let name, let on else { return nil }
-    var trigger = rest
-    (trigger.name, trigger.on, trigger.field, trigger.condition) = (name, on, field, condition)
+  fileprivate var settled: ReportTrigger {
+    var trigger = trigger
+    trigger.condition = condition
     return trigger
   }
 }
 
 extension TriggerDraft {
   init(_ trigger: ReportTrigger) {
-    (name, on, field, rest) = (trigger.name, trigger.on, trigger.field, trigger)
+    self.trigger = trigger
     switch trigger.condition {
     case .equals(let text): equals = text
     case .contains(let part): contains = part
@@ -42,7 +39,6 @@ extension TriggerDraft {
       to = range.upperBound == .max ? nil : range.upperBound
     case nil: break
     }
-    (rest.name, rest.on, rest.field, rest.condition) = ("", .appCrash, nil, nil)
   }
 
   private typealias Key = ConfigurationKey<TriggerDraft>
@@ -50,31 +46,32 @@ extension TriggerDraft {
 
   static let keys = KeyTable(
     [
-      Key("name", .triggerName, optional: \.name, isRequired: true, "its name, which the reports leave with"),
-      Key("on", .reportType, optional: \.on, isRequired: true, "the type of the reports that fire it"),
-      Key("field", .member, optional: \.field, "the member of their meta that the condition is about"),
+      Key("name", .triggerName, required: \.trigger.name, "its name, which the reports leave with"),
+      Key("on", .reportType, required: \.trigger.on, "the type of the reports that fire it"),
+      Key("field", .member, optional: \.trigger.field, "the member of their meta that the condition is about"),
       Key("equals", .text(bytesMax: 256), optional: \.equals, "fires if the member has this value"),
       Key("contains", .text(bytesMax: 256), optional: \.contains, "fires if the member has this text in it"),
       Key("from", number, optional: \.from, "fires if the member is a number of this or more"),
       Key("to", number, optional: \.to, "fires if the member is a number of this or less"),
       Key(
-        "count", .integer(1...1_000_000, unit: "reports"), at: \.rest.count, "fires with this number within `second`"),
-      Key("second", .integer(1...86_400, unit: "seconds"), at: \.rest.seconds, "the time for `count`"),
+        "count", .integer(1...1_000_000, unit: "reports"), at: \.trigger.count, "fires with this number within `second`"
+      ),
+      Key("second", .integer(1...86_400, unit: "seconds"), at: \.trigger.seconds, "the time for `count`"),
       Key(
-        "types", .list(of: .monitoredType, "a list of types or patterns"), at: \.rest.types, default: "all",
+        "types", .list(of: .monitoredType, "a list of types or patterns"), at: \.trigger.types, default: "all",
         "the kept reports that go"),
       Key(
-        "same", .member, optional: \.rest.same,
+        "same", .member, optional: \.trigger.same,
         "a member that they have in common with the report that fires, for example `APP_NAME`"),
       Key(
-        "before", .integer(0...10_000, unit: "reports"), at: \.rest.before,
+        "before", .integer(0...10_000, unit: "reports"), at: \.trigger.before,
         "the most that go, the newest up to the report that fires"),
-      Key("after", .integer(0...10_000, unit: "reports"), at: \.rest.after, "those that go as they come after it"),
+      Key("after", .integer(0...10_000, unit: "reports"), at: \.trigger.after, "those that go as they come after it"),
       Key(
-        "everySecond", .integer(0...86_400, unit: "seconds"), at: \.rest.everySeconds,
+        "everySecond", .integer(0...86_400, unit: "seconds"), at: \.trigger.everySeconds,
         "the least time between two times that it fires"),
       Key(
-        "maxMByteDay", .mebibytes(1...1024), at: \.rest.bytesMax,
+        "maxMByteDay", .mebibytes(1...1024), at: \.trigger.bytesMax,
         "the most that goes in 24 hours; what is over it stays, and is counted"),
     ], defaults: TriggerDraft())
 }
@@ -88,45 +85,31 @@ extension ValueForm where Value == String {
 extension ValueForm where Value == [ReportTrigger] {
   static var triggers: Self {
     let most = ReportTrigger.countMax
-    let allowed = "a list of at most \(most) triggers"
-    let list = ValueForm<[TriggerDraft]>.list(
-      of: .object(TriggerDraft.keys, "a map like {name: crash, on: appCrash, before: 200}"), allowed)
-    return ValueForm(allowed: allowed, schema: list.schema) { node, key, checker in
-      guard let drafts = list.read(node, key, &checker), case .sequence(let nodes) = node.value else { return nil }
-      guard drafts.count <= most else {
-        checker.fault(node.line, key, "has \(drafts.count) triggers, must be \(allowed)")
-        return nil
-      }
-      let faultsBefore = checker.faults.count
-      for (index, draft) in drafts.enumerated() {
-        for (member, fault) in faults(draft, earlier: drafts[..<index]) {
-          checker.fault(nodes[index].line, "\(key)[\(index)].\(member)", fault)
-        }
-      }
-      return checker.faults.count == faultsBefore ? drafts.compactMap(\.trigger) : nil
-    } show: {
-      list.show($0.map { TriggerDraft($0) })
-    }
+    return ValueForm<[TriggerDraft]>.list(
+      of: .object(TriggerDraft.keys, "a map like {name: crash, on: appCrash, before: 200}"),
+      "a list of at most \(most) triggers", atMost: (most, "triggers")
+    ).checked(faults).converted({ $0.map(\.settled) }, back: { $0.map { TriggerDraft($0) } })
   }
 
-  private static func faults(
-    _ draft: TriggerDraft, earlier: ArraySlice<TriggerDraft>
-  ) -> [(member: String, fault: String)] {
-    var faults: [(member: String, fault: String)] = []
-    if earlier.contains(where: { $0.name == draft.name }) {
-      faults.append(("name", "is \(draft.name ?? ""), which another trigger has already"))
+  @Sendable private static func faults(
+    _ drafts: [TriggerDraft], _ index: Int
+  ) -> [(member: String, message: String)] {
+    let (draft, trigger) = (drafts[index], drafts[index].trigger)
+    var faults: [(member: String, message: String)] = []
+    if drafts[..<index].contains(where: { $0.trigger.name == trigger.name }) {
+      faults.append(("name", "is \(trigger.name), which another trigger has already"))
     }
     if draft.conditions > 1 {
       faults.append(("equals", "is one condition of several, must be the only one: equals, contains, or from and to"))
     }
-    if (draft.field == nil) != (draft.conditions == 0) {
+    if (trigger.field == nil) != (draft.conditions == 0) {
       faults.append(
-        draft.field == nil
+        trigger.field == nil
           ? ("field", "is missing; the condition needs the member that it is about")
           : ("field", "has no condition; add equals, contains, from or to"))
     }
     if draft.conditions == 1, draft.condition == nil { faults.append(("from", "is more than `to`")) }
-    if draft.rest.before == 0, draft.rest.after == 0 {
+    if trigger.before == 0, trigger.after == 0 {
       faults.append(("before", "is missing; a trigger lets reports go `before` or `after` the one that fires it"))
     }
     return faults

@@ -3,15 +3,18 @@ import PrismProtocol
 
 /// One pass over a collector's file and its flags.
 struct CollectorLoadingRun {
-  let path: String?
-  let checks: CollectorChecks
+  private let path: String?
+  private var checker = Checker()
 
   private(set) var configuration = CollectorConfiguration()
   private(set) var faults: [ConfigurationFault] = []
   /// Of the keys that were given; a flag's line is 0.
   private var origins: [String: (file: String, line: Int)] = [:]
 
-  init(path: String?, checks: CollectorChecks) { (self.path, self.checks) = (path, checks) }
+  init(path: String?, checks: CollectorChecks) {
+    self.path = path
+    checker.collector = checks
+  }
 
   var sortedFaults: [ConfigurationFault] {
     let place = { (fault: ConfigurationFault) in fault.line > 0 ? fault.line : Int.max }
@@ -21,7 +24,7 @@ struct CollectorLoadingRun {
   mutating func read(_ path: String, _ environment: [String: String]) {
     let credentials = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.isEmpty ? nil : $0 }
     let folders = [FilePath.absolute(FilePath.folder(of: path)), FilePath.absolute(".")]
-    var checker = checker(of: path, FileSearch(credentials: credentials, folders: folders))
+    var checker = checker.next(path, FileSearch(credentials: credentials, folders: folders))
     if let root = checker.tree(environment) {
       let lines = CollectorKeys.table.read(root, into: &configuration, &checker)
       origins = lines.mapValues { (path, $0) }
@@ -31,7 +34,7 @@ struct CollectorLoadingRun {
 
   /// A flag counts before the file; keys of both are known.
   mutating func read(_ flag: CollectorLoader.Flag) {
-    var checker = checker(of: flag.name, FileSearch(credentials: nil, folders: [FilePath.absolute(".")]))
+    var checker = checker.next(flag.name, FileSearch(credentials: nil, folders: [FilePath.absolute(".")]))
     let (keys, sealKeys) = (configuration.keys, configuration.sealKeys)
     (configuration.keys, configuration.sealKeys) = ([], [])
     _ = CollectorKeys.table.read(flag.node, into: &configuration, &checker)
@@ -40,12 +43,6 @@ struct CollectorLoadingRun {
     configuration.sealKeys = sealKeys + configuration.sealKeys
     origins[flag.key] = (flag.name, 0)
     faults += checker.faults
-  }
-
-  private func checker(of file: String, _ search: FileSearch) -> Checker {
-    var checker = Checker(file: file, search: search, ceilings: .init(), keyRing: KeyRing())
-    checker.collector = checks
-    return checker
   }
 
   // MARK: What concerns several keys
@@ -70,7 +67,7 @@ struct CollectorLoadingRun {
       fault(missing, beside: given, "is missing; \(given) needs it")
     }
     if let certificate = configuration.tls.certFile, let key = configuration.tls.keyFile,
-      let why = checks.identityFault(certificate.content.bytes, key.content.bytes)
+      let why = checker.collector?.identityFault(certificate.content.bytes, key.content.bytes)
     {
       fault("tls.keyFile", "does not fit the certificate: \(why)")
     }

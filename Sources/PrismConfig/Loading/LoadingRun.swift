@@ -6,23 +6,24 @@ import PrismProtocol
 struct LoadingRun {
   static let namespaceFilesMax = 10_000
 
-  let path: String
-  let environment: [String: String]
+  private let path: String
+  private let environment: [String: String]
   /// As faults name it, and from the root.
-  let folder: String, absoluteFolder: String
+  private let folder: String, absoluteFolder: String
 
-  var daemon = DaemonConfiguration()
-  var origins = Origins()
-  var drafts: [NamespaceName: NamespaceDraft] = [:]
-  var namespaces: [NamespaceName: NamespaceConfiguration] = [:]
-  var retired: Set<NamespaceName> = []
-  var files: [String] = []
-  var faults: [ConfigurationFault] = []
-  private var shared: SharedChecks
+  private var daemon = DaemonConfiguration()
+  private var origins = Origins()
+  private var drafts: [NamespaceName: NamespaceDraft] = [:]
+  private var namespaces: [NamespaceName: NamespaceConfiguration] = [:]
+  private var retired: Set<NamespaceName> = []
+  private(set) var files: [String] = []
+  private(set) var faults: [ConfigurationFault] = []
+  /// Knows what the files so far said.
+  private var shared = Checker()
 
   init(path: String, environment: [String: String], identityCheck: ClientIdentityCheck?) {
     (self.path, self.environment) = (path, environment)
-    shared = SharedChecks(identityCheck: identityCheck)
+    shared.identityCheck = identityCheck
     folder = FilePath.folder(of: path)
     absoluteFolder = FilePath.absolute(folder)
   }
@@ -52,8 +53,16 @@ struct LoadingRun {
     }
     daemon.commands.publicKey = daemon.remoteValues.publicKey
     if daemon.remoteURL == nil { daemon.remote = nil }
-    shared.take(daemon, checker)
     close(checker)
+    takeBounds(checker)
+  }
+
+  /// A namespace is not blamed for a bound that could not be read.
+  private mutating func takeBounds(_ checker: Checker) {
+    shared.keyRing = checker.keyRing
+    shared.take(daemon)
+    if checker.hasFault(at: "allowPlain") || checker.isUnreadable { shared.permissions.plain = true }
+    if checker.faults.contains(where: { $0.key.hasPrefix("limits.") }) { shared.ceilings = .furthest }
   }
 
   private func checkSockets(_ lines: [String: Int], _ checker: inout Checker) {
@@ -104,18 +113,16 @@ struct LoadingRun {
     let search = FileSearch(
       credentials: environment["CREDENTIALS_DIRECTORY"].flatMap { $0.isEmpty ? nil : $0 },
       folders: own == absoluteFolder ? [own] : [absoluteFolder, own])
-    return shared.checker(of: file, search)
+    return shared.next(file, search)
   }
 
   private mutating func close(_ checker: Checker) {
     faults += checker.sortedFaults
     files += checker.filesRead
-    shared.keepFiles(of: checker)
+    (shared.heldFiles, shared.identities) = (checker.heldFiles, checker.identities)
   }
 
-  /// The namespaces' files by name. Other files in the folder are ignored; hidden ones belong to editors.
   private mutating func namespaceFiles() -> [(NamespaceName, String)] {
-    var result: [NamespaceName: String] = [:]
     let names: [String]
     do throws(FileFault) {
       names = try FileReading.names(in: namespaceFolder) ?? []
@@ -123,27 +130,15 @@ struct LoadingRun {
       refuse(namespaceFolder, "cannot be read: \(error.reason)")
       return []
     }
-    for name in names where !name.hasPrefix(".") {
-      let file = FilePath.joined(namespaceFolder, name)
-      guard let stem = FilePath.namespaceStem(name) else {
-        if let fault = FilePath.fault(inEndingOf: name) { refuse(file, fault) }
-        continue
-      }
-      guard let namespace = NamespaceName(stem) else {
-        refuse(file, "is named \(stem.shownInFault), must be a namespace's name: 1 to 64 of A-Z a-z 0-9 _ -")
-        continue
-      }
-      if let other = result[namespace] {
-        refuse(file, "configures \(stem), which \(other) does already; remove one")
-      } else {
-        result[namespace] = file
-      }
+    let found = NamespaceFileNames(names, in: namespaceFolder) { stem, other in
+      "configures \(stem), which \(other) does already; remove one"
     }
-    guard result.count <= Self.namespaceFilesMax else {
-      refuse(namespaceFolder, "has \(result.count) namespaces, must be at most \(Self.namespaceFilesMax)")
+    faults += found.faults
+    guard found.files.count <= Self.namespaceFilesMax else {
+      refuse(namespaceFolder, "has \(found.files.count) namespaces, must be at most \(Self.namespaceFilesMax)")
       return []
     }
-    return result.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    return found.files.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
   private mutating func refuse(_ file: String, _ message: String) {
@@ -151,37 +146,36 @@ struct LoadingRun {
   }
 }
 
-/// Facts that the checkers of all files of one pass share: files that were read, and the daemon's bounds for namespaces.
-struct SharedChecks {
-  private let identityCheck: ClientIdentityCheck?
-  private var heldFiles: [String: HeldFile] = [:]
-  private var identities: [[String]: String] = [:]
-  private var keyRing = KeyRing()
-  private var ceilings = DaemonConfiguration.Ceilings()
-  private var permissions = Permissions()
-
-  init(identityCheck: ClientIdentityCheck?) { self.identityCheck = identityCheck }
-
-  func checker(of file: String, _ search: FileSearch) -> Checker {
-    var checker = Checker(file: file, search: search, ceilings: ceilings, keyRing: keyRing)
-    (checker.heldFiles, checker.identityCheck, checker.identities) = (heldFiles, identityCheck, identities)
-    checker.permissions = permissions
-    return checker
+extension Checker {
+  /// The file's values with the environment put in; nil when there is nothing to go on with.
+  mutating func tree(_ environment: [String: String]) -> YAMLNode? {
+    guard let root = tree() else { return nil }
+    var substitution = EnvironmentText(environment: environment)
+    let resolved = substitution.resolved(root)
+    for (line, key, message) in substitution.faults { fault(line, key, message) }
+    return resolved
   }
 
-  /// Takes the keys and the bounds of the daemon's file. A namespace is not blamed for one that could not be read.
-  mutating func take(_ daemon: DaemonConfiguration, _ checker: Checker) {
-    keyRing = checker.keyRing
-    keyRing.keys = daemon.keys
-    let isUnreadable = checker.faults.contains { $0.key == "file" || $0.key == "YAML" }
-    permissions.plain = daemon.allowPlain || checker.hasFault(at: "allowPlain") || isUnreadable
-    permissions.commands = !daemon.commands.allow.isEmpty
-    permissions.tags = daemon.deviceTags != nil
-    let hasUnreadableLimit = checker.faults.contains { $0.key.hasPrefix("limits.") }
-    ceilings = hasUnreadableLimit ? .furthest : daemon.limits
+  /// The file's values as they were written; nil when there is nothing to go on with.
+  mutating func tree() -> YAMLNode? {
+    let bytes: [UInt8]
+    filesRead.append(FilePath.absolute(file))
+    do throws(FileFault) {
+      bytes = try FileReading.read(file, bytesMax: YAMLParser.fileBytesMax).bytes
+    } catch {
+      fault(1, "file", "cannot be read: \(error.reason)")
+      return nil
+    }
+    let (root, parseFaults) = YAMLParser.parse(bytes)
+    for parseFault in parseFaults { fault(parseFault.line, "YAML", parseFault.message) }
+    return root ?? (parseFaults.isEmpty ? YAMLNode(line: 1, .mapping([])) : nil)
   }
 
-  mutating func keepFiles(of checker: Checker) {
-    (heldFiles, identities) = (checker.heldFiles, checker.identities)
+  /// By line; those of one line as they were found.
+  var sortedFaults: [ConfigurationFault] {
+    faults.enumerated().sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }.map(\.element)
   }
+
+  /// Whether nothing is known of the file's keys.
+  var isUnreadable: Bool { faults.contains { ["file", "YAML"].contains($0.key) } }
 }

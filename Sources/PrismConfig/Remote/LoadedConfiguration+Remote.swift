@@ -24,13 +24,9 @@ extension LoadedConfiguration {
   }
 
   private func remoteChecker(of name: NamespaceName) -> Checker {
-    var checker = Checker(
-      file: "remote", search: FileSearch(credentials: nil, folders: []), ceilings: snapshot.daemon.limits,
-      keyRing: KeyRing(keys: snapshot.daemon.keys))
+    var checker = Checker().next("remote")
     checker.place = "\(name)."
-    checker.permissions.plain = snapshot.daemon.allowPlain
-    checker.permissions.commands = !snapshot.daemon.commands.allow.isEmpty
-    checker.permissions.tags = snapshot.daemon.deviceTags != nil
+    checker.take(snapshot.daemon)
     return checker
   }
 

@@ -36,19 +36,19 @@ public struct RemoteDocument: Sendable, Equatable {
   public init(parsing bytes: [UInt8]) throws(ConfigurationFaults) {
     let json: JSONValue
     do { json = try JSONValue(parsing: bytes, valuesMax: Self.valuesMax) } catch {
-      throw Self.fault("data", "is \(error)")
+      throw .ofRemote("data", "is \(error)")
     }
-    guard let members = json.object else { throw Self.fault("data", "must be a map") }
+    guard let members = json.object else { throw .ofRemote("data", "must be a map") }
     if let other = members.first(where: { !Self.known.contains($0.key) }) {
-      throw Self.fault(other.key.shownInFault, "is unknown; remote configuration sets keys of namespaces only")
+      throw .ofRemote(other.key.shownInFault, "is unknown; remote configuration sets keys of namespaces only")
     }
     guard let updateTime = try Self.number(json, "updateTime") else {
-      throw Self.fault("updateTime", "is missing, must be a whole number, 0 or more")
+      throw .ofRemote("updateTime", "is missing, must be a whole number, 0 or more")
     }
     switch json["full"] {
     case nil, .bool(false): isFull = false
     case .bool(true): isFull = true
-    default: throw Self.fault("full", "must be true or false")
+    default: throw .ofRemote("full", "must be true or false")
     }
     self.updateTime = updateTime
     (version, since) = (try Self.number(json, "version"), try Self.number(json, "since"))
@@ -57,15 +57,15 @@ public struct RemoteDocument: Sendable, Equatable {
   }
 
   private static func namespaces(_ json: JSONValue?) throws(ConfigurationFaults) -> [RemoteNamespace] {
-    guard let entries = json?.array else { throw fault("namespaces", "must be a list of maps") }
+    guard let entries = json?.array else { throw .ofRemote("namespaces", "must be a list of maps") }
     guard entries.count <= namespacesMax else {
-      throw fault("namespaces", "has \(entries.count) entries, must have at most \(namespacesMax)")
+      throw .ofRemote("namespaces", "has \(entries.count) entries, must have at most \(namespacesMax)")
     }
     var result: [RemoteNamespace] = []
     var names: Set<NamespaceName> = []
     for entry in entries {
       let namespace = try RemoteNamespace(parsing: entry)
-      guard names.insert(namespace.name).inserted else { throw fault("\(namespace.name)", "occurs twice") }
+      guard names.insert(namespace.name).inserted else { throw .ofRemote("\(namespace.name)", "occurs twice") }
       result.append(namespace)
     }
     return result
@@ -73,12 +73,8 @@ public struct RemoteDocument: Sendable, Equatable {
 
   private static func number(_ json: JSONValue, _ key: String) throws(ConfigurationFaults) -> Int64? {
     guard let value = json[key], !value.isNull else { return nil }
-    guard let number = value.int, number >= 0 else { throw fault(key, "must be a whole number, 0 or more") }
+    guard let number = value.int, number >= 0 else { throw .ofRemote(key, "must be a whole number, 0 or more") }
     return Int64(number)
-  }
-
-  private static func fault(_ key: String, _ message: String) -> ConfigurationFaults {
-    ConfigurationFaults([ConfigurationFault(file: "remote", line: 0, key: key, message: message)])
   }
 
   /// As it goes into the envelope.

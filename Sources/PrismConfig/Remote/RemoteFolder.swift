@@ -8,32 +8,19 @@ public enum RemoteFolder {
   /// `remote.allow` and `limits` may refuse more. Blocks on the disk.
   /// - Throws: every fault of every file.
   public static func read(_ folder: String) throws(ConfigurationFaults) -> [RemoteNamespace] {
-    var (faults, result): ([ConfigurationFault], [RemoteNamespace]) = ([], [])
-    var files: [NamespaceName: String] = [:]
-    for name in try names(in: folder) {
-      let file = FilePath.joined(folder, name)
-      guard let stem = FilePath.namespaceStem(name) else {
-        if let fault = FilePath.fault(inEndingOf: name) {
-          faults.append(ConfigurationFault(file: file, line: 1, key: "file", message: fault))
-        }
-        continue
-      }
-      if let namespace = NamespaceName(stem), files[namespace] == nil {
-        files[namespace] = file
-        var checker = Checker(
-          file: file, search: FileSearch(credentials: nil, folders: []), ceilings: .furthest, keyRing: KeyRing())
-        let (isRetired, keys) = keys(of: file, &checker)
-        result.append(RemoteNamespace(name: namespace, isRemoved: isRetired, keys: keys))
-        faults += checker.faults
-      } else {
-        let message =
-          NamespaceName(stem).flatMap { files[$0] }.map { "configures what \($0) does already; remove one" }
-          ?? "is named \(stem.shownInFault), must be a namespace's name: 1 to 64 of A-Z a-z 0-9 _ -"
-        faults.append(ConfigurationFault(file: file, line: 1, key: "file", message: message))
-      }
+    let found = NamespaceFileNames(try names(in: folder), in: folder) { _, other in
+      "configures what \(other) does already; remove one"
+    }
+    var (faults, result): ([ConfigurationFault], [RemoteNamespace]) = (found.faults, [])
+    for (name, file) in found.files.sorted(by: { $0.key < $1.key }) {
+      var checker = Checker().next(file)
+      checker.ceilings = .furthest
+      let (isRetired, keys) = keys(&checker)
+      result.append(RemoteNamespace(name: name, isRemoved: isRetired, keys: keys))
+      faults += checker.faults
     }
     guard faults.isEmpty else { throw ConfigurationFaults(faults) }
-    return result.sorted { $0.name < $1.name }
+    return result
   }
 
   /// Hidden ones are an editor's.
@@ -48,20 +35,10 @@ public enum RemoteFolder {
     throw ConfigurationFaults([ConfigurationFault(file: folder, line: 1, key: "file", message: problem)])
   }
 
-  private static func keys(
-    of file: String, _ checker: inout Checker
-  ) -> (isRetired: Bool, keys: [JSONValue.Member]) {
-    let bytes: [UInt8]
-    do throws(FileFault) {
-      bytes = try FileReading.read(file, bytesMax: YAMLParser.fileBytesMax).bytes
-    } catch {
-      checker.fault(1, "file", "cannot be read: \(error.reason)")
+  private static func keys(_ checker: inout Checker) -> (isRetired: Bool, keys: [JSONValue.Member]) {
+    guard let root = checker.tree(), let entries = checker.entries(root, "file", mustBe: "a map of keys") else {
       return (false, [])
     }
-    let (root, faults) = YAMLParser.parse(bytes)
-    for fault in faults { checker.fault(fault.line, "YAML", fault.message) }
-    guard let root, !root.isNull else { return (false, []) }
-    guard let entries = checker.entries(root, "file", mustBe: "a map of keys") else { return (false, []) }
     if let retired = entries.first(where: { $0.key == "retired" }) {
       guard entries.count == 1, retired.node.json == .bool(true) else {
         checker.fault(

@@ -15,20 +15,16 @@ public struct RemoteNamespace: Sendable, Equatable {
 
   /// - Throws: one fault; whether the keys may be set, and to what, is checked when they are applied.
   public init(parsing json: JSONValue) throws(ConfigurationFaults) {
-    guard let members = json.object else { throw Self.fault("namespaces", "must be a list of maps") }
+    guard let members = json.object else { throw .ofRemote("namespaces", "must be a list of maps") }
     guard let text = json["name"]?.string, let name = NamespaceName(text) else {
-      throw Self.fault("name", "must be a namespace's name: 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
+      throw .ofRemote("name", "must be a namespace's name: 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
     }
     switch json["delFlag"] {
     case nil, .number("0"): isRemoved = false
     case .number("1"): isRemoved = true
-    default: throw Self.fault("\(name).delFlag", "must be 0 or 1")
+    default: throw .ofRemote("\(name).delFlag", "must be 0 or 1")
     }
     self.name = name
     keys = members.filter { $0.key != "name" && $0.key != "delFlag" }
-  }
-
-  private static func fault(_ key: String, _ message: String) -> ConfigurationFaults {
-    ConfigurationFaults([ConfigurationFault(file: "remote", line: 0, key: key, message: message)])
   }
 }

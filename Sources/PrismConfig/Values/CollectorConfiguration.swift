@@ -1,5 +1,4 @@
 public import PrismBase
-public import PrismProtocol
 
 /// The configuration of a collector: the table of docs/collector-reference.md, in base units.
 public struct CollectorConfiguration: Sendable, Equatable {
@@ -24,7 +23,7 @@ public struct CollectorConfiguration: Sendable, Equatable {
   /// 1 to 600 s.
   public var commitDeadline: Duration = .seconds(10)
   /// The packets' keys, in their order.
-  public var keys: [Key] = []
+  public var keys: [DaemonConfiguration.Key] = []
   /// Private keys (PEM) to which payloads are sealed.
   public var sealKeys: [HeldFile] = []
   /// The senders' bearer tokens; of this and the next two only the path is held.
@@ -61,20 +60,6 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public var signingKey: HeldFile?
   /// `tls`; without a certificate plain HTTP is served.
   public var tls = TLS()
-
-  /// One entry of `keys`.
-  public struct Key: Sendable, Equatable {
-    /// The name in packets.
-    public var id: String
-    /// The path of its file.
-    public var file: String
-    /// 16 or 32 bytes.
-    public var secret: Secret
-    /// The file holds a master: each device's own key is made from it.
-    public var derivesForDevice = false
-    /// Namespaces that are taken under the key; nil: all.
-    public var namespaces: Set<String>?
-  }
 
   /// The keys under `reader`.
   public struct Reader: Sendable, Equatable {

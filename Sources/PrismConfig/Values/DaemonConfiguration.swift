@@ -184,7 +184,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public init() {}
   }
 
-  /// A key file, read and checked when the configuration was.
+  /// A key file of a daemon or a collector, read and checked when the configuration was.
   public struct Key: Sendable, Equatable {
     /// The id in packets.
     public var id: String
@@ -192,7 +192,17 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var file: String
     /// 16 or 32 bytes.
     public var secret: Secret
-    public init(id: String, file: String, secret: Secret) { (self.id, self.file, self.secret) = (id, file, secret) }
+    /// The file holds a master: each device's own key is made from it. Of a collector only.
+    public var derivesForDevice: Bool
+    /// Namespaces that are taken under the key; nil: all. Of a collector only.
+    public var namespaces: Set<String>?
+
+    public init(
+      id: String, file: String, secret: Secret, derivesForDevice: Bool = false, namespaces: Set<String>? = nil
+    ) {
+      (self.id, self.file, self.secret) = (id, file, secret)
+      (self.derivesForDevice, self.namespaces) = (derivesForDevice, namespaces)
+    }
   }
 
   /// The kind of an interface; an ignored one is no network.

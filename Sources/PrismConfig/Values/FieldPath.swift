@@ -9,6 +9,9 @@ public struct FieldPath: Sendable, Hashable {
   /// From the outermost to the innermost.
   public let keys: [String]
 
+  /// Any member of a meta.
+  static let any = FieldPath("*")!
+
   /// nil unless the text is of 1 to `bytesMax` bytes, of at most `keysMax` keys, and no key is empty.
   public init?(_ text: String) {
     let keys = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)

@@ -27,18 +27,3 @@ struct StoredCompressor: BlockCompressor {
   func unpackedBytes(_ packed: [UInt8]) -> Int { packed.count }
   func unpack(_ packed: [UInt8]) -> [UInt8] { packed }
 }
-
-/// Both ways of gzip.
-struct GzipBlockCompressor: BlockCompressor {
-  private let compressor: GzipCompressor
-  private let unpacker: GzipUnpacker
-
-  init(_ compression: Compression) throws(PacketError) {
-    (compressor, unpacker) = (try GzipCompressor(compression), try GzipUnpacker())
-  }
-
-  /// DEFLATE finds such parts by itself.
-  func pack(_ plain: [UInt8], cuts: [Int]) throws(PacketError) -> [UInt8] { try compressor.compress(plain) }
-  func unpackedBytes(_ packed: [UInt8]) throws(PacketError) -> Int { try GzipUnpacker.unpackedBytes(packed) }
-  func unpack(_ packed: [UInt8]) throws(PacketError) -> [UInt8] { try unpacker.unpack(packed) }
-}

@@ -44,12 +44,14 @@ final class CipherStream {
   }
 
   /// - Returns: what is ready of all input so far.
-  func update(_ input: [UInt8]) throws(PacketError) -> [UInt8] {
+  func update(_ input: ArraySlice<UInt8>) throws(PacketError) -> [UInt8] {
     guard let inputCount = Int32(exactly: input.count) else { throw .tooLarge }
     var isDone = false
     let output = [UInt8](unsafeUninitializedCapacity: input.count + 16) { buffer, total in
       var count: Int32 = 0
-      isDone = EVP_CipherUpdate(context, buffer.baseAddress, &count, input, inputCount) == 1
+      isDone = input.withUnsafeBufferPointer {
+        EVP_CipherUpdate(context, buffer.baseAddress, &count, $0.baseAddress, inputCount) == 1
+      }
       total = isDone ? Int(count) : 0
     }
     guard isDone else { throw isSealing ? .internal : .decryptionFailed }

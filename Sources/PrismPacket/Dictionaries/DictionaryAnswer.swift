@@ -20,7 +20,7 @@ public struct DictionaryAnswer: Sendable, Equatable {
     _ dictionary: CompressionDictionary, to question: DictionaryQuestion, key: Secret
   ) throws(PacketError) {
     let codec = try Self.codec(question, key)
-    body = try codec.encrypt(codec.pack(dictionary.bytes), associated: question.context + "0".utf8)
+    body = try codec.encrypt(codec.compressor.pack(dictionary.bytes), associated: question.context + "0".utf8)
     let code = question.cipher == .aes128CBC ? try PacketCode(key: key) : nil
     mac = try code.map { (code) throws(PacketError) in
       Hex.encode(try code.code(context: question.context, body: body))
@@ -33,12 +33,12 @@ public struct DictionaryAnswer: Sendable, Equatable {
     let codec = try Self.codec(question, key)
     if question.cipher == .aes128CBC { try PacketCode(key: key).check(mac, context: question.context, body: body) }
     let packed = try codec.decrypt(body[...], associated: question.context + "0".utf8)
-    guard try codec.unpackedBytes(packed) <= CompressionDictionary.bytesMax else { throw .tooLarge }
-    guard let dictionary = CompressionDictionary(try codec.unpack(packed)) else { throw .unpackFailed }
+    guard try codec.compressor.unpackedBytes(packed) <= CompressionDictionary.bytesMax else { throw .tooLarge }
+    guard let dictionary = CompressionDictionary(try codec.compressor.unpack(packed)) else { throw .unpackFailed }
     return dictionary
   }
 
   private static func codec(_ question: DictionaryQuestion, _ key: Secret) throws(PacketError) -> CompressedBlockCodec {
-    try CompressedBlockCodec(question.cipher, key: key, compressor: GzipBlockCompressor(.small))
+    try CompressedBlockCodec(question.cipher, key: key, compressor: GzipCompressor())
   }
 }

@@ -41,11 +41,8 @@ public final class DownBody {
   private static func mac(
     _ headers: DownHeaders, _ packed: any PieceSource, _ key: Secret, _ nonce: [UInt8]
   ) throws(PacketError) -> String {
-    let code = try CodeStream(key: try PacketCode.codeKey(key))
-    try code.add(headers.context)
     let body = try DownBody(headers, packed, key, nonce, mac: nil)
-    while let piece = try body.next() { try code.add(piece) }
-    return Hex.encode(try code.finish())
+    return Hex.encode(try PacketCode(key: key).code(context: headers.context, body.next))
   }
 
   /// Reads on. - Returns: the bytes that were written to `buffer`; 0 at the end.
@@ -64,7 +61,7 @@ public final class DownBody {
     while offset < packed.byteCount {
       let piece = try packed.piece(at: offset, before: packed.byteCount)
       offset += piece.count
-      let sealed = try stream.update(piece)
+      let sealed = try stream.update(piece[...])
       if !sealed.isEmpty { return sealed }
     }
     guard !isFinished else { return nil }

@@ -42,17 +42,14 @@ public struct DownReader: Sendable {
   private func checkCode(
     _ headers: DownHeaders, _ body: any PieceSource, _ mac: String?
   ) throws(PacketError) {
-    let code = try CodeStream(key: try PacketCode.codeKey(key))
-    try code.add(headers.context)
     var offset = 0
-    while offset < body.byteCount {
+    let expected = try PacketCode(key: key).code(context: headers.context) { () throws(PacketError) in
+      guard offset < body.byteCount else { return nil }
       let piece = try body.piece(at: offset, before: body.byteCount)
       offset += piece.count
-      try code.add(piece)
+      return piece
     }
-    guard let given = mac.flatMap({ Hex.decode($0) }), Hashing.areEqual(given, try code.finish()) else {
-      throw .macMismatch
-    }
+    try PacketCode.check(mac, expected)
   }
 }
 
@@ -75,7 +72,7 @@ struct DownBlock {
     if offset < end {
       let piece = try body.piece(at: offset, before: end)
       offset += piece.count
-      return try stream.update(piece)
+      return try stream.update(piece[...])
     }
     guard !isFinished else { return nil }
     isFinished = true

@@ -1,5 +1,4 @@
 import CDeflate
-import COpenSSL
 import PrismBase
 import PrismProtocol
 
@@ -7,9 +6,7 @@ import PrismProtocol
 public enum Checksum {
   /// SHA-256 as 64 hexadecimal digits.
   public static func sha256(_ bytes: [UInt8]) throws(PacketError) -> String {
-    var result = [UInt8](repeating: 0, count: 32)
-    guard EVP_Digest(bytes, bytes.count, &result, nil, EVP_sha256(), nil) == 1 else { throw .internal }
-    return Hex.encode(result)
+    Hex.encode(try Hashing.sha256(bytes))
   }
 
   /// The CRC-32 of gzip over pieces, one after the other; against damage, not against intent.

@@ -29,14 +29,7 @@ public enum SealedPayload {
     let packed =
       try ShrinkProbe.shrinks([payload], pack: fast.compress)
       ? try fast.compress(payload) : try GzipCompressor(.stored).compress(payload)
-    var block: [UInt8] = []
-    let failure: PacketError? = packed.withUnsafeBytes { packed in
-      do throws(PacketError) {
-        try cipher.seal(packed, associated: report.associated, nonce: nonce, to: &block)
-        return nil
-      } catch { return error }
-    }
-    if let failure { throw failure }
+    let block = try cipher.seal(packed, associated: report.associated, nonce: nonce)
     return magic + ephemeral.publicKey.bytes + block.dropFirst(nonce.count)
   }
 

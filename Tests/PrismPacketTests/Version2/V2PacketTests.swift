@@ -156,31 +156,6 @@ struct V2PacketTests {
     }
   }
 
-  /// Another codec: a block is its plaintext behind a byte of its place, in clear.
-  private struct ClearCodec: BlockCodec {
-    func pack(_ plain: [UInt8]) -> [UInt8] { plain }
-    func encrypt(_ packed: [UInt8], associated: [UInt8]) -> [UInt8] { [associated.last ?? 0] + packed }
-    func blockBytes(packedBytes: Int) -> Int { packedBytes + 1 }
-    func decrypt(_ block: ArraySlice<UInt8>, associated: [UInt8]) throws(PacketError) -> [UInt8] {
-      guard block.first == associated.last else { throw .decryptionFailed }
-      return Array(block.dropFirst())
-    }
-    func unpackedBytes(_ packed: [UInt8]) -> Int { packed.count }
-    func unpack(_ packed: [UInt8]) -> [UInt8] { packed }
-  }
-
-  @Test("a packet can have blocks of any codec") func anotherCodec() throws {
-    var random = SeededRandom(seed: 5)
-    let headers = Self.headers(.payload, count: 2, &random)
-    let contents = try PacketWriter.pack(
-      metas: Self.metas, payloads: Self.payloads, headers.format, ClearCodec())
-    let body = try PacketWriter.seal(headers, contents, ClearCodec())
-    #expect(body.count == contents.bodyBytes)
-    let packed = try PacketReader.decrypt(headers, body: body, ClearCodec())
-    let read = try PacketReader.unpack(packed, ClearCodec(), PacketLimits())
-    #expect(read.metas.text == Self.metas && read.payloads == Self.payloads)
-  }
-
   @Test("what a packet unpacks to is known and limited before it is unpacked", arguments: PacketEncoding.allCases)
   func limits(encoding: PacketEncoding) throws {
     var random = SeededRandom(seed: 8)

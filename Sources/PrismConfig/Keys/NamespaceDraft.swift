@@ -20,7 +20,7 @@ package struct NamespaceDraft: Sendable {
     self.init(NamespaceConfiguration(name: name, monitorList: []))
     guard !name.isBusiness else { return }
     types = [MonitoredTypeDraft(type: .appCrash, isRealtime: true, isUploadPayload: true)]
-    types += ["appLag", "appBoot", "net", "netError"].map { MonitoredTypeDraft(type: ReportType($0)) }
+    types += ["appLag", "appBoot", "net", "netError"].map { MonitoredTypeDraft(type: ReportType($0)!) }
   }
 
   /// Each is nil where it was not given.
@@ -41,16 +41,16 @@ package struct NamespaceDraft: Sendable {
 
   /// Remote configuration may tighten the filters of this machine's files, not loosen them.
   mutating func keepFilters(of local: [MonitoredTypeDraft]) {
-    let own = local.compactMap { $0.settled(onlyWifi: false) }
+    let own = local.map { $0.settled(onlyWifi: false) }
     let patterns = own.filter { $0.type.isPattern }
     for index in types.indices {
-      guard let type = types[index].type else { continue }
+      let type = types[index].type
       // Which of this machine's patterns meet with another pattern is not asked: all of them hold.
       let holding = type.isPattern ? patterns : [own.entry(for: type)].compactMap(\.self)
       types[index].filters = holding.reduce(TypeFilters()) { $0.tightened(by: $1.filters) }
         .tightened(by: types[index].filters)
     }
-    let given = types.compactMap { $0.settled(onlyWifi: false) }
+    let given = types.map { $0.settled(onlyWifi: false) }
     for entry in own where !entry.type.isPattern && !entry.filters.isEmpty {
       // Only a pattern means it: it gets an entry of its own, with its filters.
       guard let pattern = given.entry(for: entry.type)?.type, pattern.isPattern,
@@ -75,7 +75,7 @@ extension NamespaceDraft {
   /// - Parameter lines: of the keys in the file that is checked.
   func settled(lines: [String: Int], _ checker: inout Checker) -> NamespaceConfiguration {
     var result = value
-    result.monitorList = types.compactMap { $0.settled(onlyWifi: value.onlyWifi) }
+    result.monitorList = types.map { $0.settled(onlyWifi: value.onlyWifi) }
     result.hasCommands = checker.permissions.commands
     result.hasTags = checker.permissions.tags && value.url != nil
     let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }

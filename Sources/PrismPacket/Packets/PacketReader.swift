@@ -21,7 +21,7 @@ public final class PacketReader {
     (self.cipher, self.limits, self.commons, dictionaryID) = (cipher, limits, commons, dictionary?.id)
     code = cipher == .aes128CBC ? try PacketCode(key: key) : nil
     codecs = [
-      .gzip: try CompressedBlockCodec(cipher, key: key, compressor: try GzipBlockCompressor(.fast)),
+      .gzip: try CompressedBlockCodec(cipher, key: key, compressor: try GzipCompressor(.fast)),
       .zstd: try CompressedBlockCodec(cipher, key: key, compressor: try ZstdCompressor(dictionary: dictionary)),
       .none: try CompressedBlockCodec(cipher, key: key, compressor: StoredCompressor()),
     ]
@@ -38,25 +38,8 @@ public final class PacketReader {
   /// The first half of `read`: costs time and memory in proportion to the body, for any content.
   public func decrypt(_ headers: PacketHeaders, body: [UInt8], mac: String?) throws(PacketError) -> PackedPacket {
     let codec = try codec(for: headers.format)
-    try code?.check(mac, context: headers.context, body: body)
-    return try Self.decrypt(headers, body: body, codec)
-  }
-
-  /// The second half: costs what `metaBytes` and `payloadBytes` say.
-  public func unpack(_ packet: PackedPacket) throws(PacketError) -> ReadPacket {
-    try Self.unpack(packet, try codec(for: packet.headers.format), limits, commons)
-  }
-
-  private func codec(for format: BlockFormat) throws(PacketError) -> CompressedBlockCodec {
-    guard format.cipher == cipher, let codec = codecs[format.encoding] else { throw .decryptionFailed }
-    guard format.dictionaryID == (format.encoding == .zstd ? dictionaryID : nil) else { throw .unpackFailed }
-    return codec
-  }
-
-  static func decrypt(
-    _ headers: PacketHeaders, body: [UInt8], _ codec: some BlockCodec
-  ) throws(PacketError) -> PackedPacket {
     let context = headers.context
+    try code?.check(mac, context: context, body: body)
     let frame = headers.kind.hasPayload ? try PayloadFrame(parsing: body) : nil
     var metaBlock = try codec.decrypt(frame?.metaBlock ?? body[...], associated: context + "0".utf8)
     var columns: ColumnHead?
@@ -64,11 +47,11 @@ public final class PacketReader {
       columns = try ColumnHead(parsing: metaBlock)
       metaBlock.removeFirst(ColumnHead.byteCount)
     }
-    let unpackedMetaBytes = try codec.unpackedBytes(metaBlock)
+    let unpackedMetaBytes = try codec.compressor.unpackedBytes(metaBlock)
     var (payloadBlocks, payloadBytes, largest): ([[UInt8]], Int, Int) = ([], 0, 0)
     for (index, block) in (frame?.payloadBlocks ?? []).enumerated() {
       let packed = try codec.decrypt(block, associated: context + String(index + 1).utf8)
-      let unpacked = try codec.unpackedBytes(packed)
+      let unpacked = try codec.compressor.unpackedBytes(packed)
       let (sum, overflows) = payloadBytes.addingReportingOverflow(unpacked)
       guard !overflows else { throw .tooLarge }
       (payloadBytes, largest) = (sum, max(largest, unpacked))
@@ -80,13 +63,13 @@ public final class PacketReader {
       metaBlock: metaBlock, payloadBlocks: payloadBlocks)
   }
 
-  static func unpack(
-    _ packet: PackedPacket, _ codec: some BlockCodec, _ limits: PacketLimits, _ commons: CommonCache = CommonCache()
-  ) throws(PacketError) -> ReadPacket {
+  /// The second half: costs what `metaBytes` and `payloadBytes` say.
+  public func unpack(_ packet: PackedPacket) throws(PacketError) -> ReadPacket {
+    let compressor = try codec(for: packet.headers.format).compressor
     guard packet.metaBytes <= limits.metaBlockBytesMax, packet.payloadBytes <= limits.payloadBytesMax else {
       throw .tooLarge
     }
-    let text = try text(of: packet, codec, limits)
+    let text = try text(of: packet, compressor)
     // A block that is said to be compressed and is not, or the other way round, does not begin with an object.
     guard text.first == UInt8(ascii: "{") else { throw .unpackFailed }
     let metas = try MetaBlock(parsing: text, rowsMax: limits.rowsMax, cache: commons)
@@ -95,18 +78,22 @@ public final class PacketReader {
       !hasPayloads || packet.payloadBlocks.count == metas.rows.count
     else { throw .countMismatch }
     var payloads: [[UInt8]] = []
-    for block in packet.payloadBlocks { payloads.append(try codec.unpack(block)) }
+    for block in packet.payloadBlocks { payloads.append(try compressor.unpack(block)) }
     return ReadPacket(metas: metas, payloads: payloads)
   }
 
+  private func codec(for format: BlockFormat) throws(PacketError) -> CompressedBlockCodec {
+    guard format.cipher == cipher, let codec = codecs[format.encoding] else { throw .decryptionFailed }
+    guard format.dictionaryID == (format.encoding == .zstd ? dictionaryID : nil) else { throw .unpackFailed }
+    return codec
+  }
+
   /// The lines of the meta block.
-  private static func text(
-    of packet: PackedPacket, _ codec: some BlockCodec, _ limits: PacketLimits
-  ) throws(PacketError) -> [UInt8] {
-    guard let head = packet.columns else { return try codec.unpack(packet.metaBlock) }
+  private func text(of packet: PackedPacket, _ compressor: any BlockCompressor) throws(PacketError) -> [UInt8] {
+    guard let head = packet.columns else { return try compressor.unpack(packet.metaBlock) }
     try head.check(rows: packet.headers.itemCount, limits)
     guard packet.columnBytes <= limits.metaBlockBytesMax else { throw .tooLarge }
-    return try ColumnBlock.text(try codec.unpack(packet.metaBlock), head)
+    return try ColumnBlock.text(try compressor.unpack(packet.metaBlock), head)
   }
 }
 

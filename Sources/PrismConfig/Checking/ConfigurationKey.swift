@@ -35,15 +35,23 @@ package struct ConfigurationKey<Target: Sendable>: Sendable {
       show: { form.show($0[keyPath: path]) }, isSame: { $0[keyPath: path] == $1[keyPath: path] })
   }
 
+  /// A key that no map goes without: the target's value before it is never used.
+  init<Value: Equatable>(
+    _ name: String, _ form: ValueForm<Value>, required path: any WritableKeyPath<Target, Value> & Sendable,
+    _ meaning: String
+  ) {
+    self.init(
+      name, form, meaning, "none", isRequired: true, remote: .never, isLive: true, set: { $1[keyPath: path] = $0 },
+      show: { form.show($0[keyPath: path]) }, isSame: { $0[keyPath: path] == $1[keyPath: path] })
+  }
+
   /// A key whose value may be absent.
   init<Value: Equatable>(
     _ name: String, _ form: ValueForm<Value>, optional path: any WritableKeyPath<Target, Value?> & Sendable,
-    default note: String? = "none", isRequired: Bool = false, remote: RemotePermission = .never,
-    isLive: Bool = true, _ meaning: String
+    default note: String? = "none", remote: RemotePermission = .never, isLive: Bool = true, _ meaning: String
   ) {
     self.init(
-      name, form, meaning, note, isRequired: isRequired, remote: remote, isLive: isLive,
-      set: { $1[keyPath: path] = $0 },
+      name, form, meaning, note, remote: remote, isLive: isLive, set: { $1[keyPath: path] = $0 },
       show: { $0[keyPath: path].map(form.show) ?? .null }, isSame: { $0[keyPath: path] == $1[keyPath: path] })
   }
 

@@ -1,28 +1,13 @@
-package import PrismProtocol
+import PrismProtocol
 
 /// JSON Schema (draft 2020-12) of the configuration files, for editors.
 package enum Schema {
-  /// The schema of prismd.yaml.
-  package static var daemon: JSONValue {
-    document("prismd.schema.json", "prismd.yaml: the daemon's configuration", DaemonKeys.table)
-  }
-
-  /// The schema of a namespace's file.
-  package static var namespace: JSONValue {
-    document("namespace.schema.json", "namespaces.d/NAME.yaml: a namespace's configuration", NamespaceKeys.table)
-  }
-
-  /// The schema of a collector's file.
-  package static var collector: JSONValue {
-    document("collector.schema.json", "collector.yaml: the configuration of prism-collector", CollectorKeys.table)
-  }
-
   /// `schema`, or a string that takes its value from the environment.
   static func orEnvironment(_ schema: JSONValue) -> JSONValue {
     ["anyOf": [schema, ["type": "string", "pattern": "\\$\\{"]]]
   }
 
-  private static func document<Target>(_ id: String, _ title: String, _ table: KeyTable<Target>) -> JSONValue {
+  static func document<Target>(_ id: String, _ title: String, _ table: KeyTable<Target>) -> JSONValue {
     let head: [JSONValue.Member] = [
       .init("$schema", "https://json-schema.org/draft/2020-12/schema"), .init("$id", .string(id)),
       .init("title", .string(title)),

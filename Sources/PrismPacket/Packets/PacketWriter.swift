@@ -28,7 +28,7 @@ public final class PacketWriter {
     let dictionary = encoding == .zstd ? dictionary : nil
     compressor =
       switch encoding {
-      case .gzip: try GzipBlockCompressor(compression)
+      case .gzip: try GzipCompressor(compression)
       case .zstd: try ZstdCompressor(dictionary: dictionary)
       case .none: StoredCompressor()
       }
@@ -54,7 +54,24 @@ public final class PacketWriter {
   ) throws(PacketError) -> PackedContents {
     if kind == .meta, let contents = try packColumns(metas) { return contents }
     let format = try format(for: metas, payloads ?? [])
-    return try Self.pack(metas: metas, payloads: payloads, format, codec(format))
+    let codec = codec(format)
+    let metaBlock = try codec.compressor.pack(metas)
+    var (blocks, rawBytes): ([[UInt8]], Int) = ([], metas.count)
+    for payload in payloads ?? [] {
+      blocks.append(try codec.compressor.pack(payload))
+      rawBytes += payload.count
+    }
+    let metaBytes = codec.blockBytes(packedBytes: metaBlock.count)
+    var bodyBytes = metaBytes
+    if payloads != nil {
+      guard metaBytes <= Limits.packetMetaBlockBytesMax, blocks.count <= Limits.packetPayloadCountMax else {
+        throw .frameOverflow
+      }
+      bodyBytes += blocks.reduce(3) { $0 + 4 + codec.blockBytes(packedBytes: $1.count) }
+    }
+    return PackedContents(
+      format: format, rawBytes: rawBytes, bodyBytes: bodyBytes, metaBlock: metaBlock,
+      payloadBlocks: payloads == nil ? nil : blocks)
   }
 
   /// Encrypts `contents` for one attempt.
@@ -62,7 +79,7 @@ public final class PacketWriter {
   public func seal(_ headers: PacketHeaders, _ contents: PackedContents) throws(PacketError) -> WrittenPacket {
     var headers = headers
     headers.format = contents.format
-    let body = try Self.seal(headers, contents, codec(contents.format))
+    let body = try body(headers, contents)
     let mac = try code?.code(context: headers.context, body: body)
     return WrittenPacket(headers: headers, body: body, mac: mac.map { Hex.encode($0) }, rawBytes: contents.rawBytes)
   }
@@ -97,33 +114,8 @@ public final class PacketWriter {
     return BlockFormat(cipher: format.cipher, keyID: format.keyID, encoding: .none)
   }
 
-  /// `pack` by any codec.
-  static func pack(
-    metas: [UInt8], payloads: [[UInt8]]?, _ format: BlockFormat, _ codec: some BlockCodec
-  ) throws(PacketError) -> PackedContents {
-    let metaBlock = try codec.pack(metas)
-    var (blocks, rawBytes): ([[UInt8]], Int) = ([], metas.count)
-    for payload in payloads ?? [] {
-      blocks.append(try codec.pack(payload))
-      rawBytes += payload.count
-    }
-    let metaBytes = codec.blockBytes(packedBytes: metaBlock.count)
-    var bodyBytes = metaBytes
-    if payloads != nil {
-      guard metaBytes <= Limits.packetMetaBlockBytesMax, blocks.count <= Limits.packetPayloadCountMax else {
-        throw .frameOverflow
-      }
-      bodyBytes += blocks.reduce(3) { $0 + 4 + codec.blockBytes(packedBytes: $1.count) }
-    }
-    return PackedContents(
-      format: format, rawBytes: rawBytes, bodyBytes: bodyBytes, metaBlock: metaBlock,
-      payloadBlocks: payloads == nil ? nil : blocks)
-  }
-
-  /// The body of a packet by any codec.
-  static func seal(
-    _ headers: PacketHeaders, _ contents: PackedContents, _ codec: some BlockCodec
-  ) throws(PacketError) -> [UInt8] {
+  private func body(_ headers: PacketHeaders, _ contents: PackedContents) throws(PacketError) -> [UInt8] {
+    let codec = codec(contents.format)
     let context = headers.context
     let metaBlock = try codec.encrypt(contents.metaBlock, associated: context + "0".utf8)
     guard let payloadBlocks = contents.payloadBlocks else { return metaBlock }

@@ -1,3 +1,7 @@
+/// Whether a certificate and a private key are one identity. It takes a cryptographic library, and who has one brings it.
+/// - Returns: why they are not, for a fault.
+public typealias ClientIdentityCheck = @Sendable (_ certificate: [UInt8], _ key: [UInt8]) -> String?
+
 /// Checks of a collector's settings by libraries that this module does without. Each answers why a value is
 /// refused, in words that fit after its key; nil: it is in order. No secret is in them.
 public struct CollectorChecks: Sendable {
