@@ -23,16 +23,19 @@ public enum StandardStreams {
 
   /// Waits for its reader. - Returns: false: the reader is gone, or the disk is full; `errno` says which.
   public static func write(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) -> Bool {
-    bytes.withUnsafeBytes { bytes in
-      var start = 0
-      while start < bytes.count {
-        let written = Glibc.write(descriptor, bytes.baseAddress! + start, bytes.count - start)
-        if written < 0 && errno == EINTR { continue }
-        guard written > 0 else { return false }
-        start += written
-      }
-      return true
+    bytes.withUnsafeBytes { write($0, to: descriptor) }
+  }
+
+  /// The same, to any file.
+  static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Bool {
+    var start = 0
+    while start < bytes.count {
+      let written = Glibc.write(descriptor, bytes.baseAddress! + start, bytes.count - start)
+      if written < 0 && errno == EINTR { continue }
+      guard written > 0 else { return false }
+      start += written
     }
+    return true
   }
 
   /// Never waits for a reader. - Returns: false where it takes no more, and `line` is lost.

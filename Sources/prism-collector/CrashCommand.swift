@@ -2,12 +2,21 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-/// `prism-collector crash …`: groups of crashes, whether the collector runs or not.
-struct CrashCommand {
-  static let options = [
-    ArgumentOption("--json", nil, "the answers of the API: with list, each group as one line of JSON")
-  ]
+extension CollectorCommand {
+  /// `prism-collector crash …`: groups of crashes.
+  static let crash = CollectorCommand(
+    name: "crash", verbs: ["list": 0...0, "show": 1...1], options: answersAsJSON, usage: CrashGroups.usage
+  ) { line throws(Fault) in
+    try await line.ask { desk throws(Fault) in
+      let groups = CrashGroups(desk: desk, line: line)
+      let list = try await groups.list()
+      if line.verb == "show" { try await groups.show(line.operands[0]) } else { groups.printed(list) }
+      return 0
+    }
+  }
+}
 
+private struct CrashGroups {
   static let usage = """
     usage: prism-collector crash list | show FINGERPRINT [--json] [--config PATH | the flags of prism-collector]
 
@@ -15,57 +24,38 @@ struct CrashCommand {
             when the last one came, reason, innermost frame of the app
       show  one group: its frames with names, files and lines, those of the app first, and its versions
 
-    \(ArgumentOption.help(options, column: 21))
+    \(ArgumentOption.help(CollectorCommand.answersAsJSON, column: 21))
 
     Exit codes: 0, 1 there is no such group, 64 usage, 69 the store can't be reached, 78 configuration.
     """
 
-  private let desk: CollectorDesk
-  private let isJSON: Bool
-
-  /// - Parameter arguments: with the operand `crash`. - Returns: the exit code.
-  static func run(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
-    let words = Array(arguments.operands.dropFirst())
-    guard let verb = words.first, !arguments.contains("--help") else {
-      print(usage)
-      return arguments.contains("--help") ? 0 : 64
-    }
-    guard verb == "list" && words.count == 1 || verb == "show" && words.count == 2 else {
-      throw Flags.Fault(exitCode: 64, message: "crash: it needs `list`, or `show` with a fingerprint\n\(usage)")
-    }
-    try await CollectorDesk.open(Flags(arguments).options) { desk throws(CollectorDesk.Fault) in
-      let command = CrashCommand(desk: desk, isJSON: arguments.contains("--json"))
-      let list = try await command.list()
-      if verb == "show" { try await command.show(words[1]) } else { command.printed(list) }
-    }
-    return 0
-  }
+  let desk: CollectorDesk
+  let line: CollectorLine
 
   /// The groups once all crashes are read, which may take several questions.
-  private func list() async throws(CollectorDesk.Fault) -> JSONValue {
+  func list() async throws(Fault) -> JSONValue {
     var list: JSONValue
     repeat { list = try await desk.get("/crashes", query: "limit=1000") } while list["isWhole"]?.bool == false
     return list
   }
 
-  private func printed(_ list: JSONValue) {
+  func printed(_ list: JSONValue) {
     for group in list["groups"]?.array ?? [] {
-      let time = group["lastTime"]?.int.map { RFC3339.text(unixMilliseconds: Int64($0)) }
       let texts = [
-        group["fingerprint"]?.string, group["state"]?.string, group["count"]?.int.map(String.init),
-        group["devices"]?.int.map(String.init), time, group["reason"]?.string, group["frame"]?.string,
+        group["fingerprint"]?.string, group["state"]?.string, group.number("count"), group.number("devices"),
+        group.time("lastTime"), group["reason"]?.string, group["frame"]?.string,
       ]
-      CollectorDesk.printRow(group, texts, isJSON)
+      line.printRow(group, texts)
     }
   }
 
-  private func show(_ fingerprint: String) async throws(CollectorDesk.Fault) {
+  func show(_ fingerprint: String) async throws(Fault) {
     guard !fingerprint.isEmpty, fingerprint.utf8.allSatisfy({ "0123456789abcdef".utf8.contains($0) }) else {
-      throw CollectorDesk.Fault(
+      throw Fault(
         message: "a fingerprint has 16 hexadecimal digits, as `crash list` prints it", exitCode: 1)
     }
     let crash = try await desk.get("/crashes/\(fingerprint)")
-    if isJSON { return print(OutputText.json(crash.text)) }
+    if line.isJSON { return print(OutputText.json(crash.text)) }
     print((crash["group"]?["reason"]?.string ?? "").printable)
     let stack = (crash["stack"]?.array ?? []).enumerated().map { ($0, $1, $1["isApp"]?.bool == true) }
     for (title, isApp) in [("frames of the app:", true), ("other frames:", false)]

@@ -3,8 +3,28 @@ import PrismCollector
 import PrismPacket
 import PrismProtocol
 
-/// `prism-collector device …`: finds, enrolls, tags and revokes devices, whether the collector runs or not.
-struct DeviceCommands {
+extension CollectorCommand {
+  /// `prism-collector device …`: finds, enrolls, tags and revokes devices.
+  static let device = CollectorCommand(
+    name: "device",
+    verbs: [
+      "list": 0...0, "show": 1...1, "revoke": 1...1, "restore": 1...1, "forget": 1...1, "token": 3...3, "tokens": 0...0,
+      "remove-token": 1...1, "find": 0...1, "tag": 2...64,
+    ], options: DeviceCommands.options, usage: DeviceCommands.usage
+  ) { line throws(Fault) in
+    for (option, owner) in [("--device", "token"), ("--tag", "token"), ("--sort", "find"), ("--namespace", "tag")]
+    where line.arguments.contains(option) && line.verb != owner {
+      throw line.misused("\(option) is for `device \(owner)`")
+    }
+    return switch line.verb {
+    case "find": try await DeviceFinding.find(line)
+    case "tag": try await DeviceFinding.tag(line)
+    default: try await DeviceCommands(try line.options).run(line)
+    }
+  }
+}
+
+private struct DeviceCommands {
   static let options = [
     ArgumentOption("--device", "ID", "with token: the only device that it is for"),
     ArgumentOption(
@@ -37,69 +57,33 @@ struct DeviceCommands {
     Exit codes: 0, 1 there is no such device or token, 64 usage, 69 the store can't be reached, 78 configuration.
     """
 
-  /// Operands of each command.
-  private static let operands: [String: ClosedRange<Int>] = [
-    "list": 0...0, "show": 1...1, "revoke": 1...1, "restore": 1...1, "forget": 1...1, "token": 3...3, "tokens": 0...0,
-    "remove-token": 1...1, "find": 0...1, "tag": 2...64,
-  ]
-
   private let options: CollectorOptions
   private let store: DeviceStore
 
-  /// - Parameter arguments: with the operand `device`. - Returns: the exit code.
-  static func run(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
-    let words = arguments.operands.dropFirst()
-    guard let command = words.first, !arguments.contains("--help") else {
-      print(usage)
-      return arguments.contains("--help") ? 0 : 64
-    }
-    guard let count = operands[command] else {
-      throw Flags.Fault(exitCode: 64, message: "`device \(command)` is no command\n\(usage)")
-    }
-    guard count.contains(words.count - 1) else {
-      throw Flags.Fault(
-        exitCode: 64,
-        message: "device \(command) needs \(count.lowerBound)\(count.count > 1 ? " or more" : "") operands\n\(usage)")
-    }
-    for (option, owner) in [("--device", "token"), ("--tag", "token"), ("--sort", "find"), ("--namespace", "tag")]
-    where arguments.contains(option) && command != owner {
-      throw Flags.Fault(exitCode: 64, message: "\(option) is for `device \(owner)`\n\(usage)")
-    }
-    let (options, values) = (try Flags(arguments).options, Array(words.dropFirst()))
-    if command == "find" || command == "tag" {
-      return try await DeviceFinding.run(
-        options, values, sort: command == "find" ? arguments["--sort"] ?? "device" : nil,
-        namespace: arguments["--namespace"])
-    }
-    let tags = arguments.given.filter { $0.name == "--tag" }.compactMap(\.value)
-    return try await DeviceCommands(options).run(
-      command, values, device: arguments["--device"], tags: tags.isEmpty ? nil : try DeviceFinding.tags(tags))
-  }
-
-  private init(_ options: CollectorOptions) throws(Flags.Fault) {
+  init(_ options: CollectorOptions) throws(Fault) {
     self.options = options
     do throws(StoreFailure) { try options.fleet.prepare() } catch {
-      throw Flags.Fault(exitCode: 69, message: error.description)
+      throw .unavailable(error.description)
     }
     store = DeviceStore(options.fleet)
   }
 
-  private func run(
-    _ command: String, _ values: [String], device: String?, tags: DeviceTags?
-  ) async throws(Flags.Fault) -> Int32 {
+  func run(_ line: CollectorLine) async throws(Fault) -> Int32 {
+    let (values, tags) = (line.operands, line.values("--tag"))
+    let deviceTags = tags.isEmpty ? nil : try DeviceFinding.tags(tags)
     do throws(StoreFailure) {
-      switch command {
+      switch line.verb {
       case "list": return try await list()
       case "tokens":
         for token in try await store.tokens() { print(token.json.text) }
         return 0
-      case "token": return try await makeToken(values, device, tags)
+      case "token": return try await makeToken(values, line["--device"], deviceTags)
       case "remove-token": return found(try await store.removeToken(values[0]), "no token is named \(values[0])")
       case "forget": return found(try await store.forget(values[0]), "\(values[0]) is not enrolled")
-      case "revoke", "restore": return try await set(values[0], isRevoked: command == "revoke")
+      case "revoke", "restore": return try await set(values[0], isRevoked: line.verb == "revoke")
       default: return try await show(values[0])
       }
-    } catch { throw Flags.Fault(exitCode: 69, message: error.description) }
+    } catch { throw .unavailable(error.description) }
   }
 
   private func found(_ isFound: Bool, _ otherwise: String) -> Int32 {

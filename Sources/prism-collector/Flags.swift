@@ -69,17 +69,6 @@ struct Flags {
     Exit codes: 0, 1 not every packet was taken or a record or command is refused, 64 usage, 66 no such folder, 69 a resource is not there, 73 cannot create, 78 configuration (sysexits.h).
     """
 
-  struct Fault: Error {
-    var exitCode: Int32
-    var message: String
-
-    /// The exit code, once the message is said.
-    var said: Int32 {
-      StandardStreams.say("prism-collector: \(message)\n")
-      return exitCode
-    }
-  }
-
   var options: CollectorOptions
   /// `--print`.
   let prints: Bool
@@ -96,11 +85,7 @@ struct Flags {
     var path: String?
     var flags: [CollectorLoader.Flag] = []
     var (prints, isTrial) = (false, false)
-    for option in arguments.given
-    where ![
-      QueryCommand.options, RecordCommand.options, CommandCommand.options, CrashCommand.options, DeviceCommands.options,
-    ]
-    .contains(where: { $0.contains { $0.name == option.name } }) {
+    for option in arguments.given {
       let value = option.value ?? ""
       switch option.name {
       case "--print": prints = true
@@ -109,34 +94,34 @@ struct Flags {
       case "--seal-key": flags.append(.init(option.name, key: "sealKeys", .entry(value)))
       case "--key":
         let parts = value.split(separator: "=", maxSplits: 1).map(String.init)
-        guard parts.count == 2 else { throw Fault(exitCode: 64, message: "--key: write ID=FILE") }
+        guard parts.count == 2 else { throw .usage("--key: write ID=FILE") }
         flags.append(.init(option.name, key: "keys", .key(id: parts[0], file: parts[1])))
       default:
-        guard let key = Self.keys[option.name] else { continue }
+        guard let key = Self.keys[option.name] else { continue }  // it is the command's
         flags.append(.init(option.name, key: key, .text(value)))
       }
     }
     self.prints = prints
     let given = Set(flags.map(\.key))
     guard path != nil || given.contains("keys") && (given.contains("state") || given.contains("store")) else {
-      throw Fault(exitCode: 64, message: "a state folder and at least one key are needed\n\(Self.usage)")
+      throw .usage("a state folder and at least one key are needed\n\(Self.usage)")
     }
     let configuration: CollectorConfiguration
     do throws(ConfigurationFaults) {
       configuration = try CollectorLoader(
         path: path, flags: flags, environment: ProcessEnvironment.all, checks: .libraries
       ).load()
-    } catch { throw Fault(exitCode: 78, message: "the configuration has faults\n\(error.description)") }
+    } catch { throw Fault(message: "the configuration has faults\n\(error.description)", exitCode: 78) }
     guard let options = CollectorOptions(configuration) else {
-      throw Fault(exitCode: 78, message: "a key or the address of the store is not what it was when it was checked")
+      throw Fault(message: "a key or the address of the store is not what it was when it was checked", exitCode: 78)
     }
     guard !isTrial || options.readerTokenFile == nil && options.operatorTokenFile == nil else {
-      throw Fault(exitCode: 64, message: "--dev: there are tokens of readers; leave one of the two out")
+      throw .usage("--dev: there are tokens of readers; leave one of the two out")
     }
     self.options = options
     self.options.isTrial = isTrial
     do throws(StateFolder.Fault) { try StateFolder.prepare(options.state) } catch {
-      throw Fault(exitCode: error.isMode ? 78 : 73, message: "--state: \(error.description)")
+      throw Fault(message: "--state: \(error.description)", exitCode: error.isMode ? 78 : 73)
     }
   }
 }

@@ -3,9 +3,16 @@ import PrismCollector
 import PrismPacket
 import PrismProtocol
 
-/// `prism-collector import DIR`: takes the packets of a folder, whether the collector runs or not, and writes their
-/// receipts into it.
-struct ImportCommand {
+extension CollectorCommand {
+  /// `prism-collector import DIR`: takes the packets of a folder, and writes their receipts into it.
+  static let importing = CollectorCommand(name: "import") { line throws(Fault) in
+    guard line.operands.count == 1 else { throw line.misused("import needs DIR, the folder of `prismctl carry`") }
+    var folder = FolderImport(folder: line.operands[0], options: try line.options)
+    return try await folder.run()
+  }
+}
+
+private struct FolderImport {
   private let folder: String
   private let options: CollectorOptions
   /// Packets of the folder that are not at the collector: those behind them are left, so that the order stays.
@@ -13,21 +20,12 @@ struct ImportCommand {
   private var counts = (taken: 0, duplicate: 0, behind: 0)
   private var problems: [String] = []
 
-  /// - Parameter arguments: with the operands `import DIR`. - Returns: the exit code.
-  static func run(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
-    guard arguments.operands.count == 2 else {
-      throw Flags.Fault(exitCode: 64, message: "import needs DIR, the folder of `prismctl carry`\n\(Flags.usage)")
-    }
-    var command = ImportCommand(folder: arguments.operands[1], options: try Flags(arguments).options)
-    return try await command.run()
-  }
+  init(folder: String, options: CollectorOptions) { (self.folder, self.options) = (folder, options) }
 
-  private init(folder: String, options: CollectorOptions) { (self.folder, self.options) = (folder, options) }
-
-  private mutating func run() async throws(Flags.Fault) -> Int32 {
+  mutating func run() async throws(Fault) -> Int32 {
     let files: CarriedFolder
     do throws(FileError) { files = try CarriedFolder(folder, bodyBytesMax: options.bodyBytesMax) } catch {
-      throw Flags.Fault(exitCode: 66, message: error.description)
+      throw Fault(message: error.description, exitCode: 66)
     }
     for (name, fault) in files.faults {
       problems.append("\(FilePath.joined(folder, name)): \(fault)")
@@ -41,7 +39,7 @@ struct ImportCommand {
   }
 
   /// Through the collector that runs, or by one that is opened for this.
-  private mutating func taken(_ files: CarriedFolder) async throws(Flags.Fault) -> [CarriedAnswer] {
+  private mutating func taken(_ files: CarriedFolder) async throws(Fault) -> [CarriedAnswer] {
     do {
       if options.store == nil, let running = try RunningCollector(state: options.state) {
         return try await taken(files) { packet in try running.take(packet) }
@@ -50,7 +48,7 @@ struct ImportCommand {
       let answers = try await taken(files) { packet in await intake.take(packet) }
       await intake.end()
       return answers
-    } catch { throw Flags.Fault(exitCode: 69, message: "\(error)") }
+    } catch { throw .unavailable("\(error)") }
   }
 
   private mutating func taken(
@@ -82,7 +80,7 @@ struct ImportCommand {
   }
 
   /// Answers of an earlier import stay, but for packets that were answered again.
-  private func write(_ answers: [CarriedAnswer]) throws(Flags.Fault) {
+  private func write(_ answers: [CarriedAnswer]) throws(Fault) {
     let path = FilePath.joined(folder, CarriedAnswer.fileName)
     let known = Set(answers.map(\.headers.packetID))
     let earlier = SideFile.bytes(path, bytesMax: .max)?.split(separator: UInt8(ascii: "\n")).compactMap { line in
@@ -92,7 +90,7 @@ struct ImportCommand {
     guard !all.isEmpty else { return }
     let text = all.map { $0.json.text + "\n" }.joined()
     do throws(FileError) { try SmallFile.replace(path, with: Array(text.utf8)) } catch {
-      throw Flags.Fault(exitCode: 73, message: "\(error.description); import the folder again: nothing is stored twice")
+      throw Fault(message: "\(error.description); import the folder again: nothing is stored twice", exitCode: 73)
     }
   }
 

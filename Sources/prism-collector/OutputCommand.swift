@@ -2,8 +2,32 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-/// `prism-collector output …`: outputs and their dead letters, whether the collector runs or not.
-enum OutputCommand {
+extension CollectorCommand {
+  /// `prism-collector output …`: outputs and their dead letters.
+  static let output = CollectorCommand(
+    name: "output", verbs: ["list": 0...0, "dead": 1...1, "requeue": 1...3, "drop": 1...3], options: answersAsJSON,
+    usage: Outputs.usage
+  ) { line throws(Fault) in
+    let ids = line.operands.dropFirst().map { Int($0) }
+    guard !ids.contains(nil) else {
+      throw .usage("output: FIRST and LAST are ids of reports, as `output dead` prints them")
+    }
+    return try await line.ask { desk throws(Fault) in
+      switch line.verb {
+      case "list": Outputs.list(try await desk.get("/fleet")["outputs"]?.array ?? [], line)
+      case "dead": try await Outputs.dead(of: line.operands[0], desk, line)
+      default:
+        var body = [JSONValue.Member("action", .string(line.verb))]
+        for (name, id) in zip(["first", "last"], ids) { body.append(.init(name, .int(id ?? 0))) }
+        let answer = try await desk.post(Outputs.path(of: line.operands[0]), .object(body))
+        print("\(answer["changed"]?.int ?? 0) dead letters")
+      }
+      return 0
+    }
+  }
+}
+
+private enum Outputs {
   static let usage = """
     usage: prism-collector output list | dead NAME | requeue NAME [FIRST [LAST]] | drop NAME [FIRST [LAST]] [--json]
            [--config PATH | the flags of prism-collector]
@@ -16,58 +40,27 @@ enum OutputCommand {
     Exit codes: 0, 1 there is no such output, 64 usage, 69 the store can't be reached, 78 configuration.
     """
 
-  /// - Parameter arguments: with the operand `output`. - Returns: the exit code.
-  static func run(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
-    let (words, isJSON) = (Array(arguments.operands.dropFirst()), arguments.contains("--json"))
-    guard let verb = words.first, !arguments.contains("--help") else {
-      print(usage)
-      return arguments.contains("--help") ? 0 : 64
-    }
-    let counts = ["list": 1...1, "dead": 2...2, "requeue": 2...4, "drop": 2...4]
-    guard counts[verb]?.contains(words.count) == true else {
-      throw Flags.Fault(
-        exitCode: 64, message: "output: it needs `list`, or `dead`, `requeue` or `drop` and a name\n\(usage)")
-    }
-    let ids = words.dropFirst(2).map { Int($0) }
-    guard !ids.contains(nil) else {
-      throw Flags.Fault(
-        exitCode: 64, message: "output: FIRST and LAST are ids of reports, as `output dead` prints them")
-    }
-    try await CollectorDesk.open(Flags(arguments).options) { desk throws(CollectorDesk.Fault) in
-      switch verb {
-      case "list": list(try await desk.get("/fleet")["outputs"]?.array ?? [], isJSON)
-      case "dead": try await dead(of: words[1], desk, isJSON)
-      default:
-        var body = [JSONValue.Member("action", .string(verb))]
-        for (name, id) in zip(["first", "last"], ids) { body.append(.init(name, .int(id ?? 0))) }
-        let answer = try await desk.post(path(of: words[1]), .object(body))
-        print("\(answer["changed"]?.int ?? 0) dead letters")
-      }
-    }
-    return 0
-  }
-
-  private static func path(of name: String) -> String {
+  static func path(of name: String) -> String {
     "/outputs/\(name.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") } ? name : "-")/dead"
   }
 
-  private static func list(_ outputs: [JSONValue], _ isJSON: Bool) {
+  static func list(_ outputs: [JSONValue], _ line: CollectorLine) {
     for output in outputs {
-      let numbers = ["delivered", "dead", "failures", "lagSeconds"].map { output[$0]?.int.map(String.init) }
-      CollectorDesk.printRow(output, [output["name"]?.string] + numbers + [output["holds"]?.string], isJSON)
+      let numbers = ["delivered", "dead", "failures", "lagSeconds"].map(output.number)
+      line.printRow(output, [output["name"]?.string] + numbers + [output["holds"]?.string])
     }
   }
 
-  private static func dead(of name: String, _ desk: CollectorDesk, _ isJSON: Bool) async throws(CollectorDesk.Fault) {
+  static func dead(of name: String, _ desk: CollectorDesk, _ line: CollectorLine) async throws(Fault) {
     var after: Int? = 0
     while let from = after {
       let page = try await desk.get(path(of: name), query: "limit=1000&after=\(from)")
       for letter in page["dead"]?.array ?? [] {
         let texts = [
-          letter["id"]?.int.map(String.init), letter["time"]?.int.map { RFC3339.text(unixMilliseconds: Int64($0)) },
-          letter["cause"]?.string, letter["requeued"]?.bool == true ? "requeued" : nil,
+          letter.number("id"), letter.time("time"), letter["cause"]?.string,
+          letter["requeued"]?.bool == true ? "requeued" : nil,
         ]
-        CollectorDesk.printRow(letter, texts, isJSON)
+        line.printRow(letter, texts)
       }
       after = page["next"]?.int
     }

@@ -2,9 +2,27 @@ import Glibc
 import PrismBase
 import PrismCollector
 
-/// `prism-collector query …`: prints stored reports, whether the collector runs or not.
-enum QueryCommand {
-  static let options = [
+extension CollectorCommand {
+  /// `prism-collector query …`: prints stored reports.
+  static let query = CollectorCommand(name: "query", options: QueryOptions.all, usage: QueryOptions.usage) {
+    line throws(Fault) in
+    if let word = line.operands.first { throw line.misused("\(ArgumentFault.unexpectedWord(word))") }
+    var (query, output) = (ReportQuery(), LineOutput())
+    do throws(ReportQuery.Fault) {
+      for option in line.arguments.given where QueryOptions.all.contains(where: { $0.name == option.name }) {
+        try query.take(String(option.name.dropFirst(2)), option.value ?? "")
+      }
+    } catch { throw Fault(message: error.message, exitCode: error.exitCode) }
+    let options = try line.options
+    do throws(ReportQuery.Fault) { try await query.run(options) { output.write($0) } } catch {
+      throw Fault(message: error.message, exitCode: error.exitCode)
+    }
+    return output.exitCode
+  }
+}
+
+private enum QueryOptions {
+  static let all = [
     ArgumentOption("--namespace", "NAME", "reports of this namespace"),
     ArgumentOption("--type", "TYPE", "reports of this type"),
     ArgumentOption("--device", "ID", "reports of this device"),
@@ -21,36 +39,8 @@ enum QueryCommand {
   static let usage = """
     usage: prism-collector query [OPTIONS] [--config PATH | the flags of prism-collector]
 
-    \(ArgumentOption.help(options, column: 23))
+    \(ArgumentOption.help(all, column: 23))
 
     Exit codes: 0, 64 usage, 69 the store can't be read, 74 the output can't be written, 78 configuration.
     """
-
-  /// - Parameter arguments: with the operand `query`. - Returns: the exit code.
-  static func run(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
-    guard !arguments.contains("--help") else {
-      print(usage)
-      return 0
-    }
-    guard arguments.operands.count == 1 else {
-      throw Flags.Fault(exitCode: 64, message: "\(ArgumentFault.unexpectedWord(arguments.operands[1]))\n\(usage)")
-    }
-    var query = ReportQuery()
-    var isWritten = true
-    do throws(ReportQuery.Fault) {
-      for option in arguments.given where isOwn(option.name) {
-        try query.take(String(option.name.dropFirst(2)), option.value ?? "")
-      }
-    } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
-    let options = try Flags(arguments).options
-    do throws(ReportQuery.Fault) {
-      try await query.run(options) { bytes in
-        isWritten = StandardStreams.write(bytes[...], to: STDOUT_FILENO)
-        return isWritten
-      }
-    } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
-    return isWritten ? 0 : 74
-  }
-
-  static func isOwn(_ name: String) -> Bool { options.contains { $0.name == name } }
 }

@@ -6,26 +6,34 @@ import PrismCollector
 import PrismConfig
 import PrismProtocol
 
-/// Ends the program unless a collector is to serve, or devices are asked for. Everything that needs no thread is done
+/// Ends the program unless a collector is to serve, or a command needs threads. Everything that needs no thread is done
 /// before there is one: libdispatch ends a program that has no /proc.
-func argumentsOrExit(_ words: [String]) -> Arguments {
-  do throws(Flags.Fault) {
+/// - Returns: the command; nil: a collector is to serve.
+func argumentsOrExit(_ words: [String]) -> (Arguments, CollectorCommand?) {
+  do throws(Fault) {
     let arguments = try arguments(words)
-    let commands = [
-      "device", "device-key", "import", "query", "record", "command", "crash", "notice", "output", "symbols",
-    ]
-    if let word = arguments.operands.first, commands.contains(word) { return arguments }
+    let word = arguments.operands.first
+    let command = CollectorCommand.all.first { $0.name == word }
+    if let command, case .asking = command.work { return (arguments, command) }
     if arguments.contains("--help") {
       print(Flags.usage)
     } else if arguments.contains("--version") {
       print(PrismVersion.line(of: "prism-collector", commit: String(cString: prism_commit())))
-    } else if arguments.operands.isEmpty {
-      return arguments
+    } else if let word {
+      guard let command, case .early(let work) = command.work else { throw CollectorCommand.unknown(word) }
+      if let line = try command.line(arguments) { try work(line) }
     } else {
-      try runCommand(arguments)
+      return (arguments, nil)
     }
     exit(0)
   } catch { exit(error.said) }
+}
+
+private func arguments(_ words: [String]) throws(Fault) -> Arguments {
+  let own = CollectorCommand.all.first { $0.name == words.first }?.options ?? []
+  do throws(ArgumentFault) { return try Arguments(words, options: Flags.options + own, last: "--help") } catch {
+    throw .usage("\(error.description)\n\(Flags.usage)")
+  }
 }
 
 /// The exit code of a command, or 74 where what it printed could not be written.
@@ -37,38 +45,18 @@ func printed(_ code: Int32) -> Int32 {
 }
 
 /// Serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
-func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> Int32 {
-  do throws(Flags.Fault) {
-    switch arguments.operands.first {
-    case "import": return try await ImportCommand.run(arguments)
-    case "query": return try await QueryCommand.run(arguments)
-    case "record": return try await RecordCommand.run(arguments)
-    case "command": return try await CommandCommand.run(arguments)
-    case "crash": return try await CrashCommand.run(arguments)
-    case "notice": return try await NoticeCommand.run(arguments)
-    case "output": return try await OutputCommand.run(arguments)
-    case "symbols": return try SymbolsCommand.run(arguments)
-    case "device-key": return try await printDeviceKey(arguments)
-    case .some: return try await DeviceCommands.run(arguments)
-    case nil: break
+func runCollector(
+  _ arguments: Arguments, _ command: CollectorCommand?, _ notifier: ServiceNotifier
+) async -> Int32 {
+  do throws(Fault) {
+    if let command {
+      guard let line = try command.line(arguments), case .asking(let work) = command.work else { return 0 }
+      return try await work(line)
     }
     var flags = try Flags(arguments)
     if flags.prints { flags.options.print = { StandardStreams.say($0 + "\n", to: STDOUT_FILENO) } }
     return await serve(flags.options, notifier, Logger())
   } catch { return error.said }
-}
-
-private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {
-  let own = [
-    "query": QueryCommand.options, "record": RecordCommand.options, "command": CommandCommand.options,
-    "crash": CrashCommand.options, "notice": CrashCommand.options, "output": CrashCommand.options,
-    "device": DeviceCommands.options,
-    "migrate": [ArgumentOption("--from", "STATE", "a state folder, or postgresql://…")],
-  ]
-  let options = Flags.options + (words.first.flatMap { own[$0] } ?? [])
-  do throws(ArgumentFault) { return try Arguments(words, options: options, last: "--help") } catch {
-    throw Flags.Fault(exitCode: 64, message: "\(error.description)\n\(Flags.usage)")
-  }
 }
 
 /// The options with as many connections as the limit of open files has room for.

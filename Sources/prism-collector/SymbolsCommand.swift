@@ -2,8 +2,24 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-/// `prism-collector symbols …`: debug files that name the frames of crashes, whether the collector runs or not.
-enum SymbolsCommand {
+extension CollectorCommand {
+  /// `prism-collector symbols …`: debug files that name the frames of crashes.
+  static let symbols = CollectorCommand(
+    name: "symbols", verbs: ["add": 1...Int(Int16.max), "list": 0...0, "remove": 1...Int(Int16.max)],
+    usage: SymbolFiles.usage
+  ) { line throws(Fault) in
+    let folder = try line.options.symbolFolder
+    switch line.verb {
+    case "add": return line.operands.reduce(0) { max($0, SymbolFiles.add($1, to: folder)) }
+    case "remove": return line.operands.reduce(0) { max($0, SymbolFiles.remove($1, from: folder)) }
+    default:
+      for file in folder.files().values.sorted(by: { $0.buildID < $1.buildID }) { print(file.json.text) }
+      return 0
+    }
+  }
+}
+
+private enum SymbolFiles {
   static let usage = """
     usage: prism-collector symbols add FILE… | list | remove BUILD-ID… [--config PATH | the flags of prism-collector]
 
@@ -16,28 +32,7 @@ enum SymbolsCommand {
     Exit codes: 0, 1 not every file was taken or is there, 64 usage, 78 configuration.
     """
 
-  /// - Parameter arguments: with the operand `symbols`. - Returns: the exit code.
-  static func run(_ arguments: Arguments) throws(Flags.Fault) -> Int32 {
-    let words = Array(arguments.operands.dropFirst())
-    guard let verb = words.first, !arguments.contains("--help") else {
-      print(usage)
-      return arguments.contains("--help") ? 0 : 64
-    }
-    guard verb == "list" ? words.count == 1 : ["add", "remove"].contains(verb) && words.count > 1 else {
-      throw Flags.Fault(
-        exitCode: 64, message: "symbols: it needs `add` with files, `list`, or `remove` with build ids\n\(usage)")
-    }
-    let folder = try Flags(arguments).options.symbolFolder
-    switch verb {
-    case "add": return words.dropFirst().reduce(0) { max($0, add($1, to: folder)) }
-    case "remove": return words.dropFirst().reduce(0) { max($0, remove($1, from: folder)) }
-    default:
-      for file in folder.files().values.sorted(by: { $0.buildID < $1.buildID }) { print(file.json.text) }
-      return 0
-    }
-  }
-
-  private static func add(_ file: String, to folder: SymbolFolder) -> Int32 {
+  static func add(_ file: String, to folder: SymbolFolder) -> Int32 {
     do throws(SymbolFolder.Fault) {
       switch try folder.add(file) {
       case .added(let id): print("\(id) added: \(file.printable)")
@@ -50,7 +45,7 @@ enum SymbolsCommand {
     }
   }
 
-  private static func remove(_ id: String, from folder: SymbolFolder) -> Int32 {
+  static func remove(_ id: String, from folder: SymbolFolder) -> Int32 {
     if folder.remove(id) { return 0 }
     StandardStreams.say("prism-collector: there is no debug file of the build \(id.printable)\n")
     return 1

@@ -169,11 +169,14 @@ import Testing
     #expect(try await prismctl("reload").exitCode == 0)
     let words = ["send", "--namespace", "shop", "--type", "order", "--meta", #"{"n":1}"#, "--report-id", "that-waits"]
     #expect(try await Programs.run(Programs.prismctl, words, environment: environment).exitCode == 0)
-    for (kind, names) in ["namespaces": ["prism", "shop"], "report-ids": ["that-waits"], "dead-ids": []] {
-      #expect(try await prismctl("__complete", kind, "prismctl").lines.sorted() == names, "\(kind)")
+    for (line, names) in [
+      (["explain", ""], ["prism", "shop"]), (["trace", ""], ["that-waits"]), (["dead", "show", ""], []),
+    ] {
+      let ran = try await Programs.run(Programs.prismctl, ["__complete"] + line, environment: environment)
+      #expect(ran.lines.sorted() == names, "\(line)")
     }
-    #expect(try await prismctl("__complete", "types", "prismctl").lines.contains("order"))
-    let elsewhere = try await prismctl("__complete", "namespaces", "prismctl", "--control", scratch("none.sock"))
+    #expect(try await prismctl("__complete", "send", "--type", "").lines.contains("order"))
+    let elsewhere = try await prismctl("__complete", "--control", scratch("none.sock"), "explain", "")
     #expect(elsewhere.exitCode == 0 && elsewhere.output.isEmpty && elsewhere.error.isEmpty)
     #expect(try await daemon.end(SIGINT) == 0)
   }

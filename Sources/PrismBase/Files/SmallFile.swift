@@ -90,13 +90,7 @@ extension SmallFile {
   }
 
   private static func write(_ bytes: [UInt8], to descriptor: Int32, of path: String) throws(FileError) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count < 0 && errno == EINTR { continue }
-      guard count > 0 else { throw FileError(path, cannot: "be written") }
-      rest = rest.dropFirst(count)
-    }
+    guard StandardStreams.write(bytes[...], to: descriptor) else { throw FileError(path, cannot: "be written") }
     guard fsync(descriptor) == 0 else { throw FileError(path, cannot: "be synced") }
   }
 }

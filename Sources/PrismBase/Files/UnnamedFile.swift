@@ -1,32 +1,51 @@
 import Glibc
 
-/// A file that is written once and has no name: it is gone with its last holder, after a kill, too.
-public final class UnnamedFile {
-  private let descriptor: Int32
-  private let path: String
-  /// Written so far.
-  public private(set) var byteCount = 0
+/// A file without a name that is written once and then read in pieces. It is gone with its last holder, also after a crash.
+public final class UnnamedFile: Sendable {
+  /// O_TMPFILE, which glibc declares for GNU sources only.
+  private static let unnamed = 0o20000000 | O_DIRECTORY
+  /// Stays free for others on the disk of a download.
+  private static let freeBytesMin: UInt64 = 64 * 1024 * 1024
 
-  /// - Parameter name: for errors, and for the moment until it has no name.
+  private let descriptor: Int32
+  private let folder: String
+  private let path: String
+
+  /// - Parameter folder: on whose disk it lies. - Parameter name: for errors.
   public init(in folder: String, name: String) throws(FileError) {
-    var template = Array("\(folder)/\(name)-XXXXXX".utf8CString)
-    descriptor = mkstemp(&template)
-    path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    (self.folder, path) = (folder, "\(folder)/\(name)")
+    let unnamed = open(folder, Self.unnamed | O_RDWR | O_CLOEXEC, 0o600)
+    descriptor = unnamed >= 0 ? unnamed : Self.unlinked(path)
     guard descriptor >= 0 else { throw FileError(path, cannot: "be made") }
-    unlink(path)
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   }
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
+  /// For file systems that know no file without a name.
+  private static func unlinked(_ path: String) -> Int32 {
+    var template = Array("\(path)-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&template)
+    guard descriptor >= 0 else { return descriptor }
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    unlink(template)
+    return descriptor
+  }
+
+  /// Written so far.
+  public var byteCount: Int { max(0, lseek(descriptor, 0, SEEK_CUR)) }
+
   public func append(_ bytes: [UInt8]) throws(FileError) {
-    var written = 0
-    while written < bytes.count {
-      let count = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress! + written, $0.count - written) }
-      guard count > 0 || errno == EINTR else { throw FileError(path, cannot: "be written") }
-      written += max(0, count)
+    guard StandardStreams.write(bytes[...], to: descriptor) else { throw FileError(path, cannot: "be written") }
+  }
+
+  /// Appends a part of a download. - Returns: nil, or why it is not written. The disk is left 64 MiB.
+  public func download(_ bytes: UnsafeRawBufferPointer) -> String? {
+    var space = statvfs()
+    if fstatvfs(descriptor, &space) == 0, space.f_bavail * space.f_frsize < Self.freeBytesMin + UInt64(bytes.count) {
+      return "the disk of \(folder) has less than \(Self.freeBytesMin >> 20) MiB left"
     }
-    byteCount += bytes.count
+    if StandardStreams.write(bytes, to: descriptor) { return nil }
+    return "the disk of \(folder) takes no download: \(String(cString: strerror(errno)))"
   }
 
   /// The bytes that were written. Nothing may be appended any more.

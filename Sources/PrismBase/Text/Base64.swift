@@ -23,37 +23,9 @@ public enum Base64 {
 
   /// nil unless `text` is base64: its length a multiple of 4, padded, the unused bits of the last digit zero.
   public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
-    let count = text.count
-    guard count.isMultiple(of: 4) else { return nil }
-    if count == 0 { return [] }
-    let padding = text.suffix(2).reduce(0) { $1 == UInt8(ascii: "=") ? $0 + 1 : 0 }
+    let text = Array(text)
     var result: [UInt8] = []
-    result.reserveCapacity(count / 4 * 3)
-    var group: UInt32 = 0
-    var digits = 0
-    for character in text.prefix(count - padding) {
-      let value = values[Int(character)]
-      guard value != 0xFF else { return nil }
-      group = group << 6 | UInt32(value)
-      digits += 1
-      if digits == 4 {
-        result.append(UInt8(truncatingIfNeeded: group >> 16))
-        result.append(UInt8(truncatingIfNeeded: group >> 8))
-        result.append(UInt8(truncatingIfNeeded: group))
-        (group, digits) = (0, 0)
-      }
-    }
-    switch padding {
-    case 1:
-      guard group & 3 == 0 else { return nil }
-      result.append(UInt8(truncatingIfNeeded: group >> 10))
-      result.append(UInt8(truncatingIfNeeded: group >> 2))
-    case 2:
-      guard group & 15 == 0 else { return nil }
-      result.append(UInt8(truncatingIfNeeded: group >> 4))
-    default: break
-    }
-    return result
+    return decode(text.span, 0..<text.count, appendingTo: &result) ? result : nil
   }
 
   /// Decodes `range` of `text` to the end of `result`. false, and `result` as it was, unless it is base64 as above.

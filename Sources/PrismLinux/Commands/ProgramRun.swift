@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// A program that is run for its output. Blocks until it has ended, or its time is over.
 enum ProgramRun {

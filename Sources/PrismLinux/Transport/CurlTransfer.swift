@@ -120,7 +120,7 @@ final class CurlTransfer {
     guard let file = job.file, collector.status == 200 else {
       return collector.take(body: bytes) ? bytes.count : bytes.count &+ 1
     }
-    return collector.take(filed: bytes.count, fault: file.append(bytes)) ? bytes.count : bytes.count &+ 1
+    return collector.take(filed: bytes.count, fault: file.download(bytes)) ? bytes.count : bytes.count &+ 1
   }
 
   private func count(_ type: curl_infotype, _ bytes: Int) {

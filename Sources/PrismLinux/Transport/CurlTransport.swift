@@ -52,10 +52,10 @@ public final class CurlTransport: Transport, DownloadSource {
   /// GETs into a file. Each failure is an outcome.
   public func download(_ request: TransferRequest) async -> DownloadAnswer {
     do throws(FileError) {
-      let file = try DownloadFile(folder: downloads)
+      let file = try UnnamedFile(in: downloads, name: "download")
       let answer = await perform(request, into: file)
       var body: PieceFile?
-      if case .response(200, _, _) = answer.outcome { body = try file.reading() }
+      if case .response(200, _, _) = answer.outcome { body = try file.finish() }
       return DownloadAnswer(
         outcome: answer.outcome, body: body, bytesOnWire: answer.bytesSent + answer.bytesReceived)
     } catch {
@@ -63,7 +63,7 @@ public final class CurlTransport: Transport, DownloadSource {
     }
   }
 
-  private func perform(_ request: TransferRequest, into file: DownloadFile? = nil) async -> PostAnswer {
+  private func perform(_ request: TransferRequest, into file: UnnamedFile? = nil) async -> PostAnswer {
     let id = mailbox.newID()
     defer { mailbox.forget(id) }
     return await withTaskCancellationHandler {

@@ -11,7 +11,7 @@ final class TransferMailbox: Sendable {
     let id: ID
     let request: TransferRequest
     /// Gets the body of an answer with status 200; nil: it is kept in memory.
-    var file: DownloadFile?
+    var file: UnnamedFile?
     let finish: @Sendable (PostAnswer) -> Void
   }
 

@@ -16,7 +16,8 @@ struct ChildProgram {
   func meta(name: String) -> JSONValue {
     var members: [JSONValue.Member] = [
       .init("command", .string(name)), .init("exitCode", .int(Int(exitCode))),
-      .init("durationMs", .int(duration.wholeMilliseconds)), .init("userMs", .int(Self.milliseconds(usage.ru_utime))),
+      .init("durationMs", .int(Int(duration.wholeMilliseconds))),
+      .init("userMs", .int(Self.milliseconds(usage.ru_utime))),
       .init("systemMs", .int(Self.milliseconds(usage.ru_stime))), .init("maxMemoryKByte", .int(usage.ru_maxrss)),
     ]
     if let signal { members.append(.init("signal", .int(Int(signal)))) }
@@ -49,29 +50,13 @@ struct ChildProgram {
 
   private static func spawn(_ words: [String], output: Int32, error: Int32) throws(Failure) -> pid_t {
     defer { for end in [output, error] { close(end) } }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-    posix_spawn_file_actions_adddup2(&actions, error, STDERR_FILENO)
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    var defaults = sigset_t()
-    sigemptyset(&defaults)
-    sigaddset(&defaults, SIGPIPE)  // prismctl ignores it
-    posix_spawnattr_setsigdefault(&attributes, &defaults)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
-    defer {
-      posix_spawn_file_actions_destroy(&actions)
-      posix_spawnattr_destroy(&attributes)
+    // prismctl ignores SIGPIPE.
+    do throws(ChildStart.Fault) {
+      return try ChildStart.start(words, input: STDIN_FILENO, output: output, error: error, heeding: SIGPIPE)
+    } catch {
+      let isMissing = error.code == ENOENT
+      throw Failure(isMissing ? 127 : 126, "\(words[0]): \(String(cString: strerror(error.code))): not run")
     }
-    var arguments = words.map { strdup($0) } + [nil]
-    defer { for argument in arguments { free(argument) } }
-    var process: pid_t = 0
-    let code = posix_spawnp(&process, words[0], &actions, &attributes, &arguments, environ)
-    guard code == 0 else {
-      throw Failure(code == ENOENT ? 127 : 126, "\(words[0]): \(String(cString: strerror(code))): not run")
-    }
-    return process
   }
 
   private static let running = Atomic<pid_t>(0)
@@ -121,11 +106,5 @@ struct ChildProgram {
     signal = number == 0 ? nil : number
     exitCode = number == 0 ? (status >> 8) & 0xFF : 128 + number
     return true
-  }
-}
-
-extension Duration {
-  fileprivate var wholeMilliseconds: Int {
-    Int(components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000)
   }
 }

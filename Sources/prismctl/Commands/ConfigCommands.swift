@@ -1,4 +1,3 @@
-import Glibc
 import PrismBase
 import PrismConfig
 import PrismProtocol
@@ -55,11 +54,11 @@ extension Command {
     operands: ["PATH"], options: [json], example: "prismctl config diff /etc/prism.new/prismd.yaml"
   ) { invocation throws(Failure) in
     // The daemon reads it: with its rights, environment and credentials, as it would have to when it is put in place.
-    let path = invocation.operands[0]
-    guard let absolute = path.hasPrefix("/") ? path : workingFolder.map({ "\($0)/\(path)" }) else {
+    let path = FilePath.absolute(invocation.operands[0])
+    guard path.hasPrefix("/") else {
       throw .usage("PATH: give it from the root; the working folder is gone")
     }
-    try ask(.configDiff, [.init("path", .string(absolute))], invocation)
+    try ask(.configDiff, [.init("path", .string(path))], invocation)
   }
 
   /// - Throws: 78, when every fault was printed.
@@ -70,11 +69,5 @@ extension Command {
       for fault in error.faults { print(fault) }
       throw Failure(Failure.configuration, "")
     }
-  }
-
-  private static var workingFolder: String? {
-    guard let path = getcwd(nil, 0) else { return nil }
-    defer { free(path) }
-    return String(cString: path)
   }
 }

@@ -55,8 +55,7 @@ struct CapturedHeaders {
   init(_ bytes: [UInt8]) {
     for line in String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline) {
       guard let colon = line.firstIndex(of: ":") else { continue }
-      let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-      values[line[..<colon].lowercased()] = String(value.trimmingEnd())
+      values[line[..<colon].lowercased()] = String(line[line.index(after: colon)...]).trimmed
     }
   }
 
@@ -74,13 +73,5 @@ struct CapturedHeaders {
     } catch {
       throw .usage("--headers: `\(error.name)` is \(error.isMissing ? "missing" : "not one that prism sends")")
     }
-  }
-}
-
-extension Substring {
-  fileprivate func trimmingEnd() -> Substring {
-    var result = self
-    while let last = result.last, last == " " || last == "\t" { result.removeLast() }
-    return result
   }
 }

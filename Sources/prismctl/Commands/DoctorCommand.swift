@@ -134,7 +134,7 @@ private struct Examination {
 
   /// Whether the files say what the daemon works with.
   private func inForce() -> [Finding] {
-    let answer = ask(.configDiff, [.init("path", .string(FilePaths.absolute(path)))])
+    let answer = ask(.configDiff, [.init("path", .string(FilePath.absolute(path)))])
     guard let text = answer.line?[Answers.text] else { return [Finding("reload", .skipped, answer.failure)] }
     if text == "nothing would change" { return [Finding("reload", .ok, "the files say what is in force")] }
     let changes = "change".counted(text.split(separator: "\n").count)

@@ -8,12 +8,6 @@ enum RecordArguments {
     "generation \(change.generation)" + (change.ids.map { ": " + $0.map(\.text).joined(separator: ", ") } ?? "")
   }
 
-  static func printStored(_ version: Int, _ invocation: Invocation) {
-    print(
-      invocation.has("--json")
-        ? (["status": "stored", "version": .int(version)] as JSONValue).text : "version \(version)")
-  }
-
   /// The socket's own check names a wrong id.
   static func id(_ invocation: Invocation) throws(ClientError) -> RecordID {
     guard let id = RecordID(invocation.operands[0]) else {
@@ -24,11 +18,21 @@ enum RecordArguments {
     return id
   }
 
-  static func fields(_ invocation: Invocation) throws(Failure) -> JSONValue {
+  /// Asks for a change of the record's fields, and prints its version.
+  static func store(
+    _ invocation: Invocation,
+    _ body:
+      @Sendable (PrismClient, JSONValue, RecordID, RecordTableName, NamespaceName) async throws(ClientError) -> Int
+  ) async throws(Failure) {
     let fields: JSONValue
     do { fields = try JSONValue(parsing: invocation.operands[1]) } catch { throw .usage("FIELDS: \(error)") }
     guard fields.object != nil else { throw .usage("FIELDS: must be a JSON object, as '{\"paper\":\"low\"}'") }
-    return fields
+    let version = try await asking(invocation) { (client, table, namespace) async throws(ClientError) in
+      try await body(client, fields, try id(invocation), table, namespace)
+    }
+    print(
+      invocation.has("--json")
+        ? (["status": "stored", "version": .int(version)] as JSONValue).text : "version \(version)")
   }
 
   /// - Parameter table: nil: the one that `--table` names.
@@ -39,11 +43,8 @@ enum RecordArguments {
     guard let table = table ?? invocation["--table"].flatMap({ RecordTableName($0) }) else {
       throw .usage("--table: give a table's name: 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
     }
-    guard let namespace = NamespaceName(invocation["--namespace"] ?? "prism") else {
-      throw .usage("--namespace: a name is 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
-    }
-    let client = PrismClient(socket: invocation.ingestSocket, app: ["APP_NAME": "prismctl"])
-    do throws(ClientError) { return try await body(client, table, namespace) } catch {
+    let namespace = try invocation.namespace
+    do throws(ClientError) { return try await body(invocation.client, table, namespace) } catch {
       guard case .refused(_, let refusal) = error else { throw Failure(Failure.unavailable, error.description) }
       throw Failure(Failure.no, "refused, \(refusal.code.rawValue): \(refusal.message)")
     }

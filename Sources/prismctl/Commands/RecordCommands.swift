@@ -15,11 +15,9 @@ extension Command {
     words: ["record", "put"], summary: "set all fields of a record", operands: ["ID", "FIELDS"], options: place,
     sockets: [.ingest], example: #"prismctl record put --namespace shop --table printer p1 '{"paper":"low"}'"#
   ) { invocation async throws(Failure) in
-    let fields = try RecordArguments.fields(invocation)
-    let version = try await RecordArguments.asking(invocation) { (client, table, namespace) async throws(ClientError) in
-      try await client.put(fields, as: try RecordArguments.id(invocation), in: table, of: namespace)
+    try await RecordArguments.store(invocation) { (client, fields, id, table, namespace) async throws(ClientError) in
+      try await client.put(fields, as: id, in: table, of: namespace)
     }
-    RecordArguments.printStored(version, invocation)
   }
 
   static let recordPatch = Command(
@@ -27,11 +25,9 @@ extension Command {
     options: place, sockets: [.ingest],
     example: #"prismctl record patch --namespace shop --table printer p1 '{"paper":null}'"#
   ) { invocation async throws(Failure) in
-    let fields = try RecordArguments.fields(invocation)
-    let version = try await RecordArguments.asking(invocation) { (client, table, namespace) async throws(ClientError) in
-      try await client.patch(fields, of: try RecordArguments.id(invocation), in: table, of: namespace)
+    try await RecordArguments.store(invocation) { (client, fields, id, table, namespace) async throws(ClientError) in
+      try await client.patch(fields, of: id, in: table, of: namespace)
     }
-    RecordArguments.printStored(version, invocation)
   }
 
   static let recordGet = Command(

@@ -18,9 +18,7 @@ extension Command {
     guard let type = invocation["--type"].flatMap({ ReportType($0) }) else {
       throw .usage("run: --type is missing or not a type: 1 to 128 of A-Z a-z 0-9 _ . : -")
     }
-    guard let namespace = NamespaceName(invocation["--namespace"] ?? "prism") else {
-      throw .usage("--namespace: a name is 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
-    }
+    let namespace = try invocation.namespace
     guard let seconds = Int(invocation["--deadline"] ?? "2"), (0...3600).contains(seconds) else {
       throw .usage("--deadline: 0 to 3600 seconds")
     }

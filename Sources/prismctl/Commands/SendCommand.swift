@@ -27,9 +27,10 @@ extension Command {
 
   private static func sendOne(_ invocation: Invocation) async throws(Failure) {
     let report = try report(invocation)
-    let client = PrismClient(socket: invocation.ingestSocket, app: ["APP_NAME": "prismctl"])
     let answer: ReportAnswer
-    do { answer = try await client.report(report) } catch { throw Failure(Failure.unavailable, error.description) }
+    do { answer = try await invocation.client.report(report) } catch {
+      throw Failure(Failure.unavailable, error.description)
+    }
     switch answer {
     case .stored(let id, let isDuplicate, let isPayloadLeftOut):
       let json: JSONValue = [
@@ -58,9 +59,7 @@ extension Command {
     guard let type = ReportType(typeText) else {
       throw .usage("--type: a type is 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit")
     }
-    guard let namespace = NamespaceName(invocation["--namespace"] ?? "prism") else {
-      throw .usage("--namespace: a name is 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
-    }
+    let namespace = try invocation.namespace
     guard let metaText = invocation["--meta"] else {
       throw .usage("send: --meta is missing: a JSON object with at least one member, as '{\"ms\":12}'")
     }
@@ -79,10 +78,9 @@ extension Command {
     guard let lines = RequestLines(path: file) else {
       throw Failure(Failure.noInput, "\(file): \(Files.reason()): can't be read")
     }
-    let client = PrismClient(socket: invocation.ingestSocket, app: ["APP_NAME": "prismctl"])
     let outcome: BulkOutcome
     do {
-      outcome = try await client.send(
+      outcome = try await invocation.client.send(
         nextChunk: { lines.next() },
         progress: { Terminal.progress("sending", done: $0, total: lines.countIfKnown) })
     } catch { throw Failure(Failure.unavailable, error.description) }

@@ -67,11 +67,8 @@ extension Command {
     return status
   }
 
-  private static func now() -> Double {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-  }
+  /// Seconds.
+  private static func now() -> Double { Double(SystemTime().uptime.wholeMilliseconds) / 1000 }
 
   private static var hasBlocks: Bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].compactMap(Invocation.environment).first { !$0.isEmpty } ?? ""

@@ -79,12 +79,3 @@ enum FileModes {
     return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
   }
 }
-
-enum FilePaths {
-  /// From the root.
-  static func absolute(_ path: String) -> String {
-    guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
-    defer { free(folder) }
-    return String(cString: folder) + "/" + path
-  }
-}

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismConfig
 import PrismProtocol
 
@@ -58,14 +59,7 @@ enum ReachCheck {
   static func hostAndPort(_ url: String) -> (host: String, port: String)? {
     guard let scheme = url.firstRange(of: "://") else { return nil }
     let authority = url[scheme.upperBound...].prefix { $0 != "/" }
-    let ordinary = url.hasPrefix("https") ? "443" : "80"
-    if authority.hasPrefix("[") {
-      let parts = authority.dropFirst().split(separator: "]", maxSplits: 1, omittingEmptySubsequences: false)
-      guard parts.count == 2 else { return nil }
-      return (String(parts[0]), parts[1].hasPrefix(":") ? String(parts[1].dropFirst()) : ordinary)
-    }
-    let parts = authority.split(separator: ":", maxSplits: 1)
-    guard let host = parts.first else { return nil }
-    return (String(host), parts.count == 2 ? String(parts[1]) : ordinary)
+    guard let (host, port) = HostAndPort.split(String(authority)), !host.isEmpty else { return nil }
+    return (host, port ?? (url.hasPrefix("https") ? "443" : "80"))
   }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismClient
 import PrismConfig
 import PrismPacket
 import PrismProtocol
@@ -99,9 +100,10 @@ struct Invocation: Sendable {
   /// nil: the command runs once.
   var watchSeconds: Int? { self["--watch"].flatMap { Int($0) } ?? (has("--watch") ? 2 : nil) }
 
-  var controlSocket: String {
-    self["--control"] ?? Self.environment("PRISM_CONTROL") ?? DevelopmentFolder.running?.controlSocket
-      ?? "/run/prism/control.sock"
+  var controlSocket: String { self["--control"] ?? Self.usualControlSocket }
+
+  static var usualControlSocket: String {
+    environment("PRISM_CONTROL") ?? DevelopmentFolder.running?.controlSocket ?? "/run/prism/control.sock"
   }
 
   /// nil: what the client library takes by itself.
@@ -109,6 +111,16 @@ struct Invocation: Sendable {
     if let path = self["--ingest"] { return path }
     return Self.environment("PRISM_INGEST") == nil ? DevelopmentFolder.running?.ingestSocket : nil
   }
+
+  /// The one that `--namespace` names, or `prism`. - Throws: 64.
+  var namespace: NamespaceName {
+    get throws(Failure) {
+      if let name = NamespaceName(self["--namespace"] ?? "prism") { return name }
+      throw .usage("--namespace: a name is 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
+    }
+  }
+
+  var client: PrismClient { PrismClient(socket: ingestSocket, app: ["APP_NAME": "prismctl"]) }
 
   static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 

@@ -15,14 +15,7 @@ struct DevelopmentFiles {
   /// The folder for crash files.
   var crashSpool: String { folder.path + "/crashes" }
   /// - Parameter path: of the folder, from the root or from the working folder.
-  init(_ path: String) {
-    guard !path.hasPrefix("/"), let working = getcwd(nil, 0) else {
-      folder = DevelopmentFolder(path)
-      return
-    }
-    defer { free(working) }
-    folder = DevelopmentFolder(String(cString: working) + "/" + path)
-  }
+  init(_ path: String) { folder = DevelopmentFolder(FilePath.absolute(path)) }
 
   /// - Returns: the collector's port, and that of its page; nil for the page of a folder that 0.1.0 made.
   /// - Throws: 73 where a file can't be made, 78 for another user's folder or a port that is no number.

@@ -17,7 +17,8 @@ enum Overview {
     case "--version", "version": print(PrismVersion.line(of: "prismctl", commit: String(cString: prism_commit())))
     case "help": try explain(Array(words.dropFirst()))
     case "__complete":
-      Suggestions(kind: words.dropFirst().first ?? "", line: Array(words.dropFirst(2))).print()
+      let line = Array(words.dropFirst())
+      for text in Suggestions(line, names: DaemonNames(line: line).of).lines { print(text) }
     default: return try isStem(words)
     }
     return true

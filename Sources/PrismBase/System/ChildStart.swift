@@ -1,6 +1,6 @@
 public import Glibc
 
-/// Starts programs as a shell does: no signal is blocked or ignored in them.
+/// Starts programs.
 public enum ChildStart {
   /// Why a program was not started: an `errno`.
   public struct Fault: Error {
@@ -8,12 +8,14 @@ public enum ChildStart {
   }
 
   /// - Parameters:
-  ///   - words: an absolute path, then the arguments.
+  ///   - words: an absolute path, or a name that is found along `PATH`; then the arguments.
   ///   - input: a descriptor that is its standard input; `output` and `error` likewise.
   ///   - ownGroup: a terminal's Ctrl-C is not for it.
+  ///   - heeding: a signal that is not ignored in it; the others are as in this process. nil: as in a shell's child no
+  ///     signal is blocked or ignored.
   /// - Returns: its process.
   public static func start(
-    _ words: [String], input: Int32, output: Int32, error: Int32, ownGroup: Bool = false
+    _ words: [String], input: Int32, output: Int32, error: Int32, ownGroup: Bool = false, heeding: Int32? = nil
   ) throws(Fault) -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -26,18 +28,19 @@ public enum ChildStart {
     for (place, descriptor) in [input, output, error].enumerated() {
       posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(place))
     }
-    var (none, all) = (sigset_t(), sigset_t())
+    var (none, heeded) = (sigset_t(), sigset_t())
     sigemptyset(&none)
-    sigfillset(&all)
+    if heeding == nil { sigfillset(&heeded) } else { sigemptyset(&heeded) }
+    if let heeding { sigaddset(&heeded, heeding) }
     posix_spawnattr_setsigmask(&attributes, &none)
-    posix_spawnattr_setsigdefault(&attributes, &all)
+    posix_spawnattr_setsigdefault(&attributes, &heeded)
     posix_spawnattr_setpgroup(&attributes, 0)
-    posix_spawnattr_setflags(
-      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (ownGroup ? POSIX_SPAWN_SETPGROUP : 0)))
+    let flags = (heeding == nil ? POSIX_SPAWN_SETSIGMASK : 0) | (ownGroup ? POSIX_SPAWN_SETPGROUP : 0)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | flags))
     var arguments = words.map { strdup($0) } + [nil]
     defer { for argument in arguments { free(argument) } }
     var process: pid_t = 0
-    let code = posix_spawn(&process, words[0], &actions, &attributes, &arguments, environ)
+    let code = posix_spawnp(&process, words[0], &actions, &attributes, &arguments, environ)
     guard code == 0 else { throw Fault(code: code) }
     return process
   }
