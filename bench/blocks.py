@@ -1,5 +1,6 @@
 """Blocks of reports as prism-collector stores them (docs/collector.md, "Blocks"), with their lines as rows."""
 
+import collections
 import ctypes
 import ctypes.util
 import json
@@ -9,6 +10,7 @@ import zlib
 COLUMNS = ("id", "last", "rows", "text_bytes", "received_first", "received_last", "created_first", "created_last", "types",
            "devices", "sum", "body")
 DEVICES_MAX = 64
+SLOT = 1_800_000
 
 zstd = ctypes.CDLL(ctypes.util.find_library("zstd"))
 zstd.ZSTD_compressBound.restype = zstd.ZSTD_compress.restype = ctypes.c_size_t
@@ -38,23 +40,27 @@ class Packet:
 def block(first, packets):
     """A row of the table `blocks` in the order of COLUMNS, and the payloads as (report, checksum, payload)."""
     runs, lines, payloads, names, id = [], [], [], {}, first
+    made = [created for packet in packets for _, created, *_ in packet.reports]
+    received = [packet.received for packet in packets]
+    start = (min(made) // SLOT, min(received) // SLOT)
     for packet in packets:
         sizes = [len(payload or b"") for *_, payload in packet.reports] if packet.kind == "payload" else []
         runs.append(text({"i": id, "n": len(packet.reports), "d": packet.device, "s": packet.namespace, "k": packet.kind,
                           "p": str(packet.id), "r": packet.received, "b": False, "c": 0, "z": sizes}))
-        for type, _, meta, payload in packet.reports:
-            names.setdefault(packet.namespace, {}).setdefault(packet.kind, set()).add(type)
+        for type, created, meta, payload in packet.reports:
+            slots = (created // SLOT - start[0], packet.received // SLOT - start[1])
+            names.setdefault(packet.namespace, {}).setdefault(packet.kind, {}).setdefault(type, collections.Counter())[slots] += 1
             lines.append(meta)
             if payload:
                 payloads.append((id, zlib.crc32(payload), payload))
             id += 1
-    created = [made for packet in packets for _, made, *_ in packet.reports]
-    received = [packet.received for packet in packets]
     devices = sorted({packet.device for packet in packets})
     (head, _), (body, count) = packed(runs), packed(lines)
     body = struct.pack(">I", len(head)) + head + body
-    types = text({namespace: {kind: sorted(types) for kind, types in sorted(kinds.items())} for namespace, kinds in sorted(names.items())})
+    types = text({namespace: {kind: {type: [number for slots, count in sorted(counts.items()) for number in (*slots, count)]
+                                     for type, counts in sorted(types.items())} for kind, types in sorted(kinds.items())}
+                  for namespace, kinds in sorted(names.items())})
     devices = text(devices) if len(devices) <= DEVICES_MAX else None
-    numbers = (first, id - 1, len(lines), count, min(received), max(received), min(created), max(created))
+    numbers = (first, id - 1, len(lines), count, min(received), max(received), min(made), max(made))
     sum = zlib.crc32(body, zlib.crc32(f"{types}\n{devices or '-'}\n".encode(), zlib.crc32(struct.pack("<8q", *numbers))))
     return (*numbers, types, devices, sum, body), payloads

@@ -29,6 +29,7 @@ private enum QueryOptions {
     ArgumentOption("--kind", "KIND", "meta or payload"),
     ArgumentOption("--since", "MS", "reports made at this time or later, milliseconds since 1970"),
     ArgumentOption("--until", "MS", "reports made before this time"),
+    ArgumentOption("--time", "TIME", "the time of these: created (the default), or received"),
     ArgumentOption(
       "--meta", "CONDITION", "a condition on a field of the meta, 'net.ms >= 100'; may be given several times"),
     ArgumentOption("--newest", nil, "the newest first"),

@@ -43,6 +43,8 @@ struct ReportQueryTests {
     #expect(try await numbers([("limit", "2100"), ("newest", "")]) == Array((400..<2500).reversed()))
     #expect(try await numbers([("type", "rare"), ("meta", "n >= 1400"), ("meta", "n < 1402")]) == [1400, 1401])
     #expect(try await numbers([("device", "absent")]) == [])
+    #expect(try await numbers([("until", "2"), ("time", "created")]) == [0, 1])
+    #expect(try await numbers([("until", "2"), ("time", "received")]) == [])
     let csv = try await Self.ask(options, [("format", "csv"), ("limit", "1")])
     #expect(csv.split(separator: "\r\n").count == 2 && csv.hasSuffix("\"\"n\"\":0}\"\r\n"), "\(csv)")
     await store.close()
@@ -52,6 +54,7 @@ struct ReportQueryTests {
     "a question with a fault is refused with what is allowed",
     arguments: [
       ("limit", "0", "--limit: must be 1 to"), ("format", "xml", "--format: must be ndjson or csv"),
+      ("time", "now", "--time: must be created or received"),
       ("since", "yesterday", "--since: must be milliseconds"), ("meta", "=1", "--meta: a condition needs keys"),
     ])
   func faults(name: String, value: String, start: String) {

@@ -2,7 +2,7 @@ import PrismHTTP
 
 /// All paths of the API.
 enum PageRoutes {
-  static let filter = ["namespace", "type", "device", "kind", "since", "until", "meta"]
+  static let filter = ["namespace", "type", "device", "kind", "since", "until", "time", "meta"]
 
   static let all: [PageRoute] = [
     PageRoute(.get, "/session", .everybody) { api, request throws(CollectorRefusal) in try await api.session(request) },

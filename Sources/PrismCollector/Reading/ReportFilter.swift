@@ -38,6 +38,11 @@ extension ReportFilter {
     let last = (before ?? .max) - 1
     return after < last ? after + 1...last : nil
   }
+
+  /// Whether it wants reports of such a sender.
+  func wants(_ device: String, _ namespace: String, _ kind: String) -> Bool {
+    (self.device ?? device) == device && (self.namespace ?? namespace) == namespace && (self.kind ?? kind) == kind
+  }
 }
 
 extension ReportFilter {

@@ -29,6 +29,11 @@ public struct ReportQuery: Sendable {
     case "kind": filter.kind = value
     case "since": filter.since = try Self.time(name, value)
     case "until": filter.until = try Self.time(name, value)
+    case "time":
+      guard let axis = ReportFilter.Axis(rawValue: value) else {
+        throw Fault(message: "--time: must be created or received", exitCode: 64)
+      }
+      filter.axis = axis
     case "newest": filter.isNewestFirst = true
     case "meta": try add(value)
     case "limit":

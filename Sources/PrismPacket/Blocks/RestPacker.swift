@@ -24,15 +24,18 @@ public final class RestPacker {
   }
 
   /// - Parameter limits: of the lines and their bytes.
+  /// - Parameter keys: of members that are wanted; others may be left out, but for those of common information. nil: all are.
   /// - Throws: `unpackFailed` for anything but what `pack` made, `countMismatch` and `tooLarge` over the limits.
-  public func unpack(_ packed: ArraySlice<UInt8>, _ limits: PacketLimits) throws(PacketError) -> [UInt8] {
+  public func unpack(
+    _ packed: ArraySlice<UInt8>, _ limits: PacketLimits, keys: [[UInt8]]? = nil
+  ) throws(PacketError) -> [UInt8] {
     guard let form = packed.first.flatMap({ Form(rawValue: $0) }) else { throw .unpackFailed }
     var bytes = Array(packed.dropFirst())
     guard form == .columns else { return try unpack(bytes, limits) }
     let head = try ColumnHead(parsing: bytes)
     try head.check(rows: limits.rowsMax, limits)
     bytes.removeFirst(ColumnHead.byteCount)
-    return try ColumnBlock.text(try unpack(bytes, limits), head)
+    return try ColumnBlock.text(try unpack(bytes, limits), head, keys: keys)
   }
 
   private func unpack(_ bytes: [UInt8], _ limits: PacketLimits) throws(PacketError) -> [UInt8] {

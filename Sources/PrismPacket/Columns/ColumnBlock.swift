@@ -2,17 +2,20 @@ import Glibc
 
 /// A block of columns that is turned back into its lines, trusting nothing in it.
 struct ColumnBlock {
-  /// A shape: its readers, and the pieces of text before each value and behind the last one.
-  private struct Shape {
-    var columns: Range<Int>
-    var pieces: Range<Int>
-    var rows = 0
+  /// A piece of a shape's text, and the column of the value behind it.
+  struct Piece {
+    var text: Range<Int>
+    /// nil: no value follows.
+    var column: Int?
   }
 
   private var input: ColumnInput
   private let head: ColumnHead
-  private var shapes: [Shape] = []
-  private var pieces: [Range<Int>] = []
+  /// The top-level members that are wanted; nil: all.
+  private let keys: [[UInt8]]?
+  /// The pieces of each shape.
+  private var shapes: [Range<Int>] = []
+  private var pieces: [Piece] = []
   private var columns: [ColumnReader] = []
   private var words: [Range<Int>] = []
   private let order: IntegerReader
@@ -20,16 +23,16 @@ struct ColumnBlock {
   /// The text of a block.
   /// - Parameter bytes: the unpacked columns.
   /// - Parameter head: was checked against the limits.
+  /// - Parameter keys: other members of objects may be left out; nil: none is. Lines of common information stay whole.
   /// - Throws: `unpackFailed` for anything that does not become exactly what the head says.
-  static func text(_ bytes: [UInt8], _ head: ColumnHead) throws(PacketError) -> [UInt8] {
+  static func text(_ bytes: [UInt8], _ head: ColumnHead, keys: [[UInt8]]? = nil) throws(PacketError) -> [UInt8] {
     var failure: PacketError?
     let text = bytes.withUnsafeBufferPointer { bytes in
       [UInt8](unsafeUninitializedCapacity: head.textBytes + ColumnOutput.spareBytes) { buffer, count in
         do throws(PacketError) {
-          var block = try ColumnBlock(bytes, head)
+          var block = try ColumnBlock(bytes, head, keys)
           let room = UnsafeMutableBufferPointer(rebasing: buffer[..<(head.textBytes + ColumnOutput.spareBytes)])
-          try block.write(to: ColumnOutput(room))
-          count = head.textBytes
+          count = try block.write(to: ColumnOutput(room))
         } catch { failure = error }
       }
     }
@@ -37,9 +40,11 @@ struct ColumnBlock {
     return text
   }
 
-  private init(_ bytes: UnsafeBufferPointer<UInt8>, _ head: ColumnHead) throws(PacketError) {
+  private init(
+    _ bytes: UnsafeBufferPointer<UInt8>, _ head: ColumnHead, _ keys: [[UInt8]]?
+  ) throws(PacketError) {
     guard head.lines > 0 else { throw .unpackFailed }
-    self.head = head
+    (self.head, self.keys) = (head, keys)
     input = try ColumnInput(bytes)
     let count = try input.number()
     // Each has a line at least, and a column.
@@ -65,18 +70,14 @@ struct ColumnBlock {
   /// Reads a shape's columns. - Parameter isLine: for lines without a shape.
   private mutating func add(_ text: Range<Int>, isLine: Bool, rows: Int) throws(PacketError) {
     let (firstColumn, firstPiece) = (columns.count, pieces.count)
+    var column = firstColumn
     if isLine {
-      pieces += [text, text]
+      pieces.append(Piece(text: text, column: column))
+      column += 1
     } else {
-      var rest = text
-      while let end = input.bytes.lineFeed(in: rest) {
-        pieces.append(rest.lowerBound..<end)
-        rest = end + 1..<rest.upperBound
-        guard pieces.count - shapes.count <= head.columns + 2 else { throw .unpackFailed }
-      }
-      pieces.append(rest)
+      try addPieces(of: text, &column)
     }
-    let count = pieces.count - firstPiece - 1
+    let count = column - firstColumn
     guard isLine || rows > 0 && count > 0 else { throw .unpackFailed }
     if rows > 0 {
       guard columns.count + count <= head.columns else { throw .unpackFailed }
@@ -84,28 +85,47 @@ struct ColumnBlock {
         columns.append(try ColumnReader(&input, rows: rows, &words, wordsMax: head.words))
       }
     }
-    shapes.append(
-      Shape(columns: firstColumn..<columns.count, pieces: firstPiece..<pieces.count, rows: rows))
+    if let keys, !isLine, let parts = ShapeParts(input.bytes, text, keys)?.parts {
+      pieces.removeSubrange(firstPiece...)
+      var (at, column) = (text.lowerBound, firstColumn)
+      for part in parts {
+        column += input.bytes[at..<part.lowerBound].count { $0 == LineShape.valueMark }
+        try addPieces(of: part, &column)
+        at = part.upperBound
+      }
+    }
+    shapes.append(firstPiece..<pieces.count)
   }
 
-  private mutating func write(to output: consuming ColumnOutput) throws(PacketError) {
+  /// - Parameter column: of the first value in the text; becomes that of the first one behind it.
+  private mutating func addPieces(of text: Range<Int>, _ column: inout Int) throws(PacketError) {
+    var rest = text
+    while let end = input.bytes.lineFeed(in: rest) {
+      pieces.append(Piece(text: rest.lowerBound..<end, column: column))
+      rest = end + 1..<rest.upperBound
+      column += 1
+      guard column <= head.columns else { throw .unpackFailed }
+    }
+    pieces.append(Piece(text: rest))
+  }
+
+  /// - Returns: the bytes that were written.
+  private mutating func write(to output: consuming ColumnOutput) throws(PacketError) -> Int {
     var (output, order) = (output, order)
     let (bytes, head, shapes, pieces) = (input.bytes, head, shapes, pieces)
     try words.withUnsafeBufferPointer { words throws(PacketError) in
       try columns.withUnsafeMutableBufferPointer { columns throws(PacketError) in
         for line in 0..<head.lines {
           if line > 0 { try output.append(byte: UInt8(ascii: "\n")) }
-          let shape = shapes[Int(order.next(bytes))]
-          var piece = shape.pieces.lowerBound
-          for column in shape.columns {
-            try output.append(bytes, pieces[piece])
-            try columns[column].next(bytes, words, to: &output)
-            piece += 1
+          for place in shapes[Int(order.next(bytes))] {
+            let piece = pieces[place]
+            try output.append(bytes, piece.text)
+            if let column = piece.column { try columns[column].next(bytes, words, to: &output) }
           }
-          try output.append(bytes, pieces[piece])
         }
       }
     }
-    guard output.isFull, columns.allSatisfy(\.isAtEnd) else { throw .unpackFailed }
+    guard keys != nil || output.left == 0 && columns.allSatisfy(\.isAtEnd) else { throw .unpackFailed }
+    return head.textBytes - output.left
   }
 }

@@ -44,7 +44,7 @@ public struct ColumnHead: Sendable, Equatable {
   /// Memory that reading takes beside the columns and the text.
   var workBytes: Int {
     // The lists grow in steps.
-    2 * columns * (MemoryLayout<ColumnReader>.stride + 2 * MemoryLayout<Range<Int>>.stride)
+    2 * columns * (MemoryLayout<ColumnReader>.stride + 2 * MemoryLayout<ColumnBlock.Piece>.stride)
       + 2 * (words + lines) * MemoryLayout<Range<Int>>.stride + ColumnOutput.spareBytes
   }
 

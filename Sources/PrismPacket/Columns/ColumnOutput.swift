@@ -14,7 +14,8 @@ struct ColumnOutput {
     end = at + (buffer.count - Self.spareBytes)
   }
 
-  var isFull: Bool { at == end }
+  /// Bytes that are still announced.
+  var left: Int { end - at }
 
   @inline(__always) private func reserve(_ count: Int) throws(PacketError) {
     guard count <= end - at else { throw .unpackFailed }

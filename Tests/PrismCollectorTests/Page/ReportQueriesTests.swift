@@ -105,7 +105,7 @@ struct ReportQueriesTests {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
     let ids = try await store.page(ReportFilter()).map(\.id)
-    let windows = try await scan.queries.windows(ReportFilter())
+    let windows = try await scan.queries.windows(ReportFilter(), nil)
     for id in ids { #expect(windows.count { $0.contains(id) } == 1) }
     for (newer, older) in zip(windows, windows.dropFirst()) { #expect(older.upperBound < newer.lowerBound) }
     await store.close()
@@ -173,8 +173,10 @@ struct ReportQueriesTests {
 private struct SlowWindows: ReportQueries {
   let inner: any ReportQueries
 
-  func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>] {
-    guard let newest = try await inner.windows(filter).first?.upperBound else { return [] }
+  func windows(
+    _ filter: ReportFilter, _ grouping: ReportGrouping?
+  ) async throws(StoreFailure) -> [ClosedRange<Int64>] {
+    guard let newest = try await inner.windows(filter, grouping).first?.upperBound else { return [] }
     var (windows, at) = ([ClosedRange<Int64>](), newest)
     let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
     while windows.isEmpty, at > newest - 5000 {

@@ -60,7 +60,9 @@ private final class SlowReports: ReportQueries {
     return true
   }
 
-  func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>] {
+  func windows(
+    _ filter: ReportFilter, _ grouping: ReportGrouping?
+  ) async throws(StoreFailure) -> [ClosedRange<Int64>] {
     (0..<count).reversed().map { $0 * 10 + 1...$0 * 10 + 10 }
   }
   func newestID() async throws(StoreFailure) -> Int64 { count * 10 }

@@ -60,7 +60,7 @@ import Testing
     for report in before.shuffled(using: &random).prefix(20) {
       #expect(try await store.report(report.id) == report)
     }
-    let windows = try await #require(store.queries).windows(ReportFilter())
+    let windows = try await #require(store.queries).windows(ReportFilter(), nil)
     #expect(windows.count > 0)
     if kind == .sqlite {
       let blocks = try SQLiteConnection(.init(path: rig.path + "/collector.db", isReadOnly: true))
@@ -112,6 +112,9 @@ import Testing
     #expect(try await store.numbers().count == 400)
     #expect(try await store.report(250) == nil)
     #expect(try await store.report(350) != nil)
+    let counts = try await #require(store.queries).counts(
+      ReportFilter(), ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
+    #expect(counts.map(\.count) == [400], "it is known now")
     #expect(store.warnings.contains { $0.hasPrefix("1 blocks of reports are damaged") && $0.contains("201 to 300") })
     while try await store.maintain() {}
     #expect(try await store.numbers().count == 400)

@@ -75,6 +75,33 @@ struct ColumnTests {
     #expect(bytes.count < text.count / 10)
   }
 
+  @Test(
+    "the members that are asked for come back as they were, and common information whole",
+    arguments: [["n"], ["MONITOR_TYPE", "d"], ["absent"], ["d", "e", "l", "n"], ["a"], []])
+  func members(keys: [String]) throws {
+    let lines: [[String]] = (0..<80).map { n in
+      let nested =
+        #"{"d":[{"m":"}","f":\#(n)},{"m":"/x","f":\#(n * 7)}],"e":{},"l":[\#(n)],"n":{"o":null,"p":"\#(n)"}}"#
+      return [
+        #"{"$common":{"n":\#(n % 2),"d":7}}"#, nested, #"{"a":1,"\u006e":\#(n),"a":\#(n)}"#,
+        #"{"MONITOR_TYPE":"t","n":\#(n),"k":"\#(n),"}"#, #"{"n":\#(n), "spaced":1}"#,
+      ]
+    }
+    let text = Self.bytes(lines.flatMap { $0 })
+    let (head, bytes, _) = try #require(ColumnPacker.pack(text))
+    let part = try ColumnBlock.text(bytes, head, keys: keys.map { Array($0.utf8) })
+    #expect(part.count < text.count)
+    let (whole, found) = (text.split(separator: UInt8(ascii: "\n")), part.split(separator: UInt8(ascii: "\n")))
+    #expect(found.count == whole.count)
+    for (line, part) in zip(whole, found) {
+      if line.starts(with: #"{"$common"#.utf8) { #expect(part == line) }
+      let wanted = { (line: ArraySlice<UInt8>) in
+        try JSONValue(parsing: Array(line)).object?.filter { keys.contains($0.key) }
+      }
+      #expect(try wanted(part) == wanted(line))
+    }
+  }
+
   @Test("fewer than 50 lines, and lines without a shape, stay rows")
   func rows() throws {
     let lines = (0..<50).map { #"{"v":\#($0)}"# }

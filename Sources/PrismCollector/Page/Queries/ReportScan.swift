@@ -24,12 +24,13 @@ struct ReportScan: Sendable {
 
   /// Calls `body` with the filter of each window until it returns false, or the time is up. The first window is always read.
   func run(
-    _ filter: ReportFilter, oldestFirst: Bool = false, within budget: Duration,
+    _ filter: ReportFilter, countedBy grouping: ReportGrouping? = nil, oldestFirst: Bool = false,
+    within budget: Duration,
     _ body: (ReportFilter) async throws(StoreFailure) -> Bool
   ) async throws(StoreFailure) -> Reach {
     let started = time.uptime
     var last: ClosedRange<Int64>?
-    let windows = try await queries.windows(filter)
+    let windows = try await queries.windows(filter, grouping)
     for ids in oldestFirst ? windows.reversed() : windows {
       if let last, time.uptime - started >= self.budget ?? budget {
         if oldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
@@ -72,7 +73,7 @@ struct ReportScan: Sendable {
   ) async throws(StoreFailure) -> (counts: [ReportCount], reach: Reach) {
     struct Cell: Hashable { let time: Int64, group: String }
     var cells: [Cell: Int] = [:]
-    let reach = try await run(filter, within: Self.countBudget) { (part) throws(StoreFailure) in
+    let reach = try await run(filter, countedBy: grouping, within: Self.countBudget) { (part) throws(StoreFailure) in
       for count in try await queries.counts(part, grouping) {
         cells[Cell(time: count.time, group: count.group), default: 0] += count.count
       }

@@ -12,14 +12,14 @@ struct BlockHead: Sendable, Equatable {
   var received: ClosedRange<Int64>
   /// The same by the devices' clocks, corrected. A report without a created time counts with its received time.
   var created: ClosedRange<Int64>
-  /// A JSON object: by namespace and kind a list of types; nil: they are many, or long.
+  /// A JSON object: by namespace and kind the types, with their counts (`BlockCounts`); nil: they are many, or long.
   var types: String?
   /// A JSON list of the devices; nil: they are many.
   var devices: String?
   /// Of all columns and the body.
   var sum: Int64
 
-  private static let (typesMax, devicesMax, namesBytesMax) = (256, 64, 8192)
+  private static let (devicesMax, devicesBytesMax) = (64, 8192)
 
   init(
     id: Int64, last: Int64, rows: Int, textBytes: Int, received: ClosedRange<Int64>, created: ClosedRange<Int64>,
@@ -32,22 +32,23 @@ struct BlockHead: Sendable, Equatable {
   /// Of a block with these reports. - Parameter body: as it is stored.
   init(_ runs: [ReportBlock.Run], _ reports: ReportRows, textBytes: Int, body: [UInt8]) {
     var (received, created) = (runs[0].received...runs[0].received, ClosedRange<Int64>?.none)
-    var (names, devices, row) = (BlockNames(), Set<String>(), 0)
+    var (counts, devices, row) = (BlockCounts(), Set<String>(), 0)
     for run in runs {
       received = min(received.lowerBound, run.received)...max(received.upperBound, run.received)
       devices.insert(run.stream.device)
       for fields in reports.rows[row..<row + run.count] {
         let time = fields.createdTime ?? run.received
         created = min(created?.lowerBound ?? time, time)...max(created?.upperBound ?? time, time)
-        names.add(reports.bytes[fields.type], run.stream)
+        counts.add(reports.bytes[fields.type], run.stream, created: time, received: run.received)
       }
       row += run.count
     }
     let list = JSONValue.array(devices.sorted().map { .string($0) }).text
     self.init(
       id: runs[0].first, last: runs[runs.count - 1].ids.upperBound, rows: row, textBytes: textBytes, received: received,
-      created: created ?? received, types: names.text(countMax: Self.typesMax, bytesMax: Self.namesBytesMax),
-      devices: devices.count > Self.devicesMax || list.utf8.count > Self.namesBytesMax ? nil : list, sum: 0)
+      created: created ?? received,
+      types: counts.text(createdFrom: (created ?? received).lowerBound, receivedFrom: received.lowerBound),
+      devices: devices.count > Self.devicesMax || list.utf8.count > Self.devicesBytesMax ? nil : list, sum: 0)
     sum = checksum(body)
   }
 
@@ -75,47 +76,5 @@ struct BlockHead: Sendable, Equatable {
       guard let name, let names else { return true }
       return names.contains(JSONValue.string(name).text)
     }
-  }
-}
-
-/// The types of a block by namespace and kind.
-struct BlockNames {
-  private var names: [StreamKind: Set<ArraySlice<UInt8>>] = [:]
-  private var last: (kind: StreamKind, type: ArraySlice<UInt8>)?
-
-  private struct StreamKind: Hashable { let namespace: NamespaceName, kind: RowKind }
-
-  mutating func add(_ type: ArraySlice<UInt8>, _ stream: StreamID) {
-    let kind = StreamKind(namespace: stream.namespace, kind: stream.kind)
-    if let last, last.kind == kind, last.type == type { return }
-    last = (kind, type)
-    names[kind, default: []].insert(type)
-  }
-
-  /// nil over the limits.
-  func text(countMax: Int, bytesMax: Int) -> String? {
-    guard names.values.reduce(0, { $0 + $1.count }) <= countMax else { return nil }
-    var namespaces: [String: [JSONValue.Member]] = [:]
-    for (kind, types) in names.sorted(by: { $0.key.kind.name < $1.key.kind.name }) {
-      let list = types.map { String(decoding: $0, as: UTF8.self) }.sorted().map { JSONValue.string($0) }
-      namespaces[kind.namespace.text, default: []].append(.init(kind.kind.name, .array(list)))
-    }
-    let text = JSONValue.object(
-      namespaces.sorted { $0.key < $1.key }.map { .init($0.key, .object($0.value)) }
-    ).text
-    return text.utf8.count > bytesMax ? nil : text
-  }
-
-  /// The types that texts of heads name, by namespace and name.
-  static func types(_ texts: some Sequence<String>) -> [TypeName] {
-    var found: Set<TypeName> = []
-    for text in texts {
-      for namespace in (try? JSONValue(parsing: text))?.object ?? [] {
-        for type in namespace.value.object?.flatMap({ $0.value.array ?? [] }) ?? [] {
-          if let type = type.string { found.insert(TypeName(namespace: namespace.key, type: type)) }
-        }
-      }
-    }
-    return found.sorted { ($0.namespace, $0.type) < ($1.namespace, $1.type) }
   }
 }

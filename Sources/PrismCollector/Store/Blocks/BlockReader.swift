@@ -1,3 +1,5 @@
+import Dispatch
+import Glibc
 import PrismPacket
 import PrismProtocol
 import Synchronization
@@ -8,12 +10,16 @@ final class BlockReader {
   /// A page ends behind as many bytes of metas and payloads.
   private static let pageBytesMax = 4 * 1_048_576
   private static let headsPerStep = 256
-  /// Reports of one window, about.
-  private static let windowRows = 131_072
+  /// Each has a block open, of some MiB.
+  private static let openersMax = 4
+  /// Blocks that are counted at a time.
+  private static let countedMax = 256
+  /// Reports of one window, about. A block whose head is enough counts as few.
+  private static let (windowRows, headRows) = (131_072, 512)
 
   private let damaged: DamagedBlocks
-  private let cache = CommonCache()
-  private var packer: RestPacker?
+  /// One for each core.
+  private let openers = (0..<max(1, min(openersMax, sysconf(Int32(_SC_NPROCESSORS_ONLN))))).map { _ in BlockOpener() }
   /// The block that was opened last: pages that follow each other read it on.
   private var last: (head: BlockHead, opened: OpenedBlock)?
 
@@ -21,17 +27,7 @@ final class BlockReader {
 
   // MARK: Blocks
 
-  /// Opens the blocks that may have what a filter wants, in its order. A damaged block is passed over.
-  /// - Parameter take: false ends it.
-  func forEachBlock(
-    _ filter: ReportFilter, of tables: StoreTables, _ take: (OpenedBlock) throws -> Bool
-  ) throws {
-    try forEachHead(filter, of: tables) { head in
-      guard let opened = try open(head, of: tables) else { return true }
-      return try take(opened)
-    }
-  }
-
+  /// The heads of blocks that may have what a filter wants, in its order. - Parameter take: false ends it.
   private func forEachHead(
     _ filter: ReportFilter, of tables: StoreTables, _ take: (BlockHead) throws -> Bool
   ) throws {
@@ -62,14 +58,7 @@ final class BlockReader {
   }
 
   /// - Returns: nil: it is damaged.
-  func opened(_ head: BlockHead, _ body: [UInt8]) -> OpenedBlock? {
-    guard head.checksum(body) == head.sum else { return nil }
-    do {
-      let packer = try packer ?? RestPacker()
-      self.packer = packer
-      return try OpenedBlock(ReportBlock(unpacking: body, packer), cache)
-    } catch { return nil }  // the checksum cannot tell of every fault
-  }
+  func opened(_ head: BlockHead, _ body: [UInt8]) -> OpenedBlock? { openers[0].open(head, body) }
 
   // MARK: Reports
 
@@ -83,8 +72,12 @@ final class BlockReader {
   func page(_ filter: ReportFilter, of tables: StoreTables) throws -> [StoredReport] {
     let metas = filter.metas.map { FieldQuestion($0) }
     var (reports, bytes) = ([StoredReport](), 0)
-    try forEachBlock(filter, of: tables) { block in
-      try block.forEach(filter, metas) { found in
+    try forEachHead(filter, of: tables) { head in
+      // A look at few members, before all of them are made.
+      guard try filter.metas.isEmpty || has(head, filter, of: tables), let block = try open(head, of: tables) else {
+        return true
+      }
+      return try block.forEach(filter, metas) { found in
         var report = block.stored(found)
         if filter.hasPayloads { try Self.addPayload(to: &report, of: tables) }
         reports.append(report)
@@ -93,6 +86,16 @@ final class BlockReader {
       }
     }
     return reports
+  }
+
+  /// Whether a block has a report that the filter wants.
+  private func has(_ head: BlockHead, _ filter: ReportFilter, of tables: StoreTables) throws -> Bool {
+    guard last?.head != head, let body = try tables.body(of: head.id) else { return true }
+    let all = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
+    let question = TallyQuestion(filter: filter, grouping: all)
+    let tally = ReportTally(question)
+    add([(head, body)], question, to: tally)
+    return !tally.counts.isEmpty
   }
 
   private static func addPayload(
@@ -107,21 +110,24 @@ final class BlockReader {
   // MARK: Counts
 
   /// Windows of ids, from the newest to the oldest, that hold every report of the filter.
+  /// - Parameter grouping: by which they are counted; nil: they are read.
   func windows(
-    _ filter: ReportFilter, of tables: StoreTables
+    _ filter: ReportFilter, _ grouping: ReportGrouping?, of tables: StoreTables
   ) throws -> [ClosedRange<Int64>] {
+    let isOfHeads = grouping?.isOfHeads(filter) ?? false
     var wanted = filter
     wanted.isNewestFirst = true
     guard let ids = filter.ids else { return [] }
     var (windows, open, rows): ([ClosedRange<Int64>], ClosedRange<Int64>?, Int) = ([], nil, 0)
     try forEachHead(wanted, of: tables) { head in
       let part = head.ids.clamped(to: ids)
-      if let former = open, rows + head.rows > Self.windowRows {
+      let work = isOfHeads && head.seemsCounted ? Self.headRows : head.rows
+      if let former = open, rows + work > Self.windowRows {
         windows.append(former)
         (open, rows) = (nil, 0)
       }
       open = part.lowerBound...(open?.upperBound ?? part.upperBound)
-      rows += head.rows
+      rows += work
       return true
     }
     return windows + (open.map { [$0] } ?? [])
@@ -130,25 +136,77 @@ final class BlockReader {
   func counts(
     _ filter: ReportFilter, _ grouping: ReportGrouping, of tables: StoreTables
   ) throws -> [ReportCount] {
-    try filled(ReportTally(filter, grouping), of: tables).counts
+    try filled(TallyQuestion(filter: filter, grouping: grouping), of: tables).counts
   }
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int, of tables: StoreTables
   ) throws -> [ReportNumber] {
-    try filled(ReportTally(filter, grouping, path: path, limit: limit), of: tables).numbers
+    try filled(TallyQuestion(filter: filter, grouping: grouping, path: path, limit: limit), of: tables).numbers
   }
 
-  private func filled(
-    _ tally: ReportTally, of tables: StoreTables
-  ) throws -> ReportTally {
-    try forEachBlock(tally.filter, of: tables) { tally.add($0) }
+  private func filled(_ question: TallyQuestion, of tables: StoreTables) throws -> ReportTally {
+    let tally = ReportTally(question)
+    var (waiting, bytes): ([(head: BlockHead, body: [UInt8])], Int) = ([], 0)
+    try forEachHead(question.filter, of: tables) { head in
+      if !damaged.has(head), tally.add(head) { return true }
+      guard let body = try tables.body(of: head.id) else { return true }
+      waiting.append((head, body))
+      bytes += head.textBytes
+      guard waiting.count == Self.countedMax || bytes >= openers.count * ReportBlock.textBytesMax else { return true }
+      add(waiting, question, to: tally)
+      (waiting, bytes) = ([], 0)
+      return tally.wantsMore
+    }
+    add(waiting, question, to: tally)
     return tally
+  }
+
+  /// Counts blocks on all cores. A damaged one is passed over.
+  private func add(_ blocks: [(head: BlockHead, body: [UInt8])], _ question: TallyQuestion, to tally: ReportTally) {
+    let (openers, keys) = (openers, question.keys)
+    let parts = Mutex([Int: ReportTally.Answer]())
+    DispatchQueue.concurrentPerform(iterations: min(openers.count, blocks.count)) { core in
+      for place in stride(from: core, to: blocks.count, by: openers.count) {
+        guard let opened = openers[core].open(blocks[place].head, blocks[place].body, keys: keys) else { continue }
+        let part = ReportTally(question)
+        part.add(opened)
+        let answer = part.answer
+        parts.withLock { $0[place] = answer }
+      }
+    }
+    let answers = parts.withLock { $0 }
+    for (place, block) in blocks.enumerated() {
+      if let answer = answers[place] { tally.add(answer) } else { damaged.note(block.head) }
+    }
   }
 
   /// When the first report from this id on was received; nil if there is no such report.
   func receivedTime(from id: Int64, of tables: StoreTables) throws -> Int64? {
     try tables.heads(id...Int64.max, isNewestFirst: false, limit: 1).first?.received.lowerBound
+  }
+}
+
+/// Opens blocks, one at a time.
+private final class BlockOpener: Sendable {
+  private struct Tools {
+    let cache = CommonCache()
+    var packer: RestPacker?
+  }
+
+  private let tools = Mutex(Tools())
+
+  /// - Parameter keys: of the members that are wanted, as of `RestPacker`.
+  /// - Returns: nil: it is damaged.
+  func open(_ head: BlockHead, _ body: [UInt8], keys: [[UInt8]]? = nil) -> OpenedBlock? {
+    guard head.checksum(body) == head.sum else { return nil }
+    return tools.withLock { tools in
+      do {
+        let packer = try tools.packer ?? RestPacker()
+        tools.packer = packer
+        return try OpenedBlock(ReportBlock(unpacking: body, packer, keys: keys), tools.cache)
+      } catch { return nil }  // the checksum cannot tell of every fault
+    }
   }
 }
 
@@ -159,6 +217,7 @@ final class DamagedBlocks: Sendable {
   private let found = Mutex<[Int64: BlockHead]>([:])
 
   func note(_ head: BlockHead) { found.withLock { $0[head.id] = head } }
+  func has(_ head: BlockHead) -> Bool { found.withLock { $0[head.id] == head } }
 
   /// In one line, with their ids; nil: no block is damaged.
   var warning: String? {

@@ -52,7 +52,9 @@ struct OpenedBlock {
     }
     for meta in metas { meta.beginBlock() }
     for (run, start) in filter.isNewestFirst ? starts : starts.reversed() {
-      guard run.ids.overlaps(ids), Self.has(filter, run.stream) else { continue }
+      guard run.ids.overlaps(ids),
+        filter.wants(run.stream.device, run.stream.namespace.text, run.stream.kind.name)
+      else { continue }
       for step in 0..<run.count {
         let place = filter.isNewestFirst ? run.count - 1 - step : step
         let report = Report(id: run.first + Int64(place), run: run, place: place, row: reports.rows[start + place])
@@ -66,12 +68,6 @@ struct OpenedBlock {
       }
     }
     return true
-  }
-
-  private static func has(_ filter: ReportFilter, _ stream: StreamID) -> Bool {
-    let (namespace, kind) = (stream.namespace.text, stream.kind.name)
-    return (filter.device ?? stream.device) == stream.device && (filter.namespace ?? namespace) == namespace
-      && (filter.kind ?? kind) == kind
   }
 
   /// A report as readers get it, without its payload.

@@ -41,7 +41,8 @@ struct ReportBlock: Sendable {
   }
 
   /// - Parameter body: that its checksum tells to be what was written.
-  init(unpacking body: [UInt8], _ packer: RestPacker) throws(PacketError) {
+  /// - Parameter keys: of the members that are wanted, as of `RestPacker`.
+  init(unpacking body: [UInt8], _ packer: RestPacker, keys: [[UInt8]]? = nil) throws(PacketError) {
     guard body.count > 4 else { throw .unpackFailed }
     let length = body[..<4].reduce(0) { $0 << 8 | Int($1) }
     guard length < body.count - 4 else { throw .unpackFailed }
@@ -50,7 +51,7 @@ struct ReportBlock: Sendable {
       guard let run = (try? JSONValue(parsing: line)).flatMap({ Run($0) }) else { throw .unpackFailed }
       runs.append(run)
     }
-    text = try packer.unpack(body[(4 + length)...], Self.limits)
+    text = try packer.unpack(body[(4 + length)...], Self.limits, keys: keys)
   }
 
   init(runs: [Run], text: [UInt8]) { (self.runs, self.text) = (runs, text) }

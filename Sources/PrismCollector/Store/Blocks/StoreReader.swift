@@ -116,8 +116,10 @@ actor StoreReader: ReportQueries {
 
   // MARK: The page's questions
 
-  func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>] {
-    try await ask(isFinal: true) { try blocks.windows($0.final(filter), of: $0) }
+  func windows(
+    _ filter: ReportFilter, _ grouping: ReportGrouping?
+  ) async throws(StoreFailure) -> [ClosedRange<Int64>] {
+    try await ask(isFinal: true) { try blocks.windows($0.final(filter), grouping, of: $0) }
   }
 
   func newestID() async throws(StoreFailure) -> Int64 { try await ask(isFinal: true) { try $0.newestID() } }

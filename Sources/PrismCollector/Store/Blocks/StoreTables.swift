@@ -77,7 +77,7 @@ struct StoreTables {
   }
 
   func types() throws -> [TypeName] {
-    BlockNames.types(
+    BlockCounts.types(
       try statements.rows(of: TypesColumn.self, "FROM (SELECT DISTINCT types FROM blocks WHERE types IS NOT NULL) t")
         .map { $0.text(.types) })
   }
