@@ -140,13 +140,9 @@ struct ConnectionTable: Sendable {
 
   // MARK: Lines
 
-  private mutating func nextTicket() -> UInt64 {
-    lastTicket += 1
-    return lastTicket
-  }
-
   private mutating func newTicket(_ connection: LibraryPointer) {
-    let ticket = nextTicket()
+    lastTicket += 1
+    let ticket = lastTicket
     change(connection) { $0.ticket = ticket }
   }
 
@@ -172,4 +168,69 @@ struct ConnectionTable: Sendable {
       unprovenOfAddress[entry.address]?.count = count - 1
     }
   }
+}
+
+/// Connections in the order in which they came. One that left stays until it is looked at, or until most of the line is of such.
+struct ConnectionLine: Sendable {
+  enum Place {
+    /// It left the line.
+    case gone
+    /// It is in the line, and is not meant now.
+    case stays
+    case found
+  }
+
+  private var places: [(connection: LibraryPointer, ticket: UInt64)] = []
+  private var begin = 0
+  /// Places that are looked at in vain: each goes to the end of the line.
+  private static let looksMax = 32
+
+  /// - Parameter livingMax: there are at most as many that did not leave.
+  mutating func append(
+    _ connection: LibraryPointer, _ ticket: UInt64, livingMax: Int, _ isLiving: (LibraryPointer, UInt64) -> Bool
+  ) {
+    places.append((connection, ticket))
+    guard places.count > 2 * livingMax + 64 else { return }
+    places = places[begin...].filter { isLiving($0.connection, $0.ticket) }
+    begin = 0
+  }
+
+  /// The first that is `found`; it leaves the line.
+  mutating func first(_ check: (LibraryPointer, UInt64) -> Place) -> LibraryPointer? {
+    var looks = 0
+    while begin < places.count, looks < Self.looksMax {
+      let (connection, ticket) = places[begin]
+      begin += 1
+      switch check(connection, ticket) {
+      case .gone: continue
+      case .found: return connection
+      case .stays:
+        places.append((connection, ticket))
+        looks += 1
+      }
+    }
+    return nil
+  }
+}
+
+/// The connections of a server.
+public struct ConnectionFigures: Sendable, Equatable {
+  /// Open now: those whose sender is proven, and the others.
+  public var proven = 0, unproven = 0
+  /// Since the start: those that the server closed for others.
+  public var closed: [CrowdedReason: Int] = [:]
+
+  public init(proven: Int = 0, unproven: Int = 0, closed: [CrowdedReason: Int] = [:]) {
+    (self.proven, self.unproven, self.closed) = (proven, unproven, closed)
+  }
+}
+
+/// Why a connection was closed, since there were too many, or its body came too slowly.
+public enum CrowdedReason: String, Sendable, CaseIterable {
+  /// All places were taken: an idle connection gave way.
+  case idle
+  /// All places of connections without a proof were taken: one of them gave way.
+  case unproven
+  /// A body came too slowly.
+  case slow
 }

@@ -1,3 +1,6 @@
+import Glibc
+import PrismBase
+
 /// A request as its handler sees it: read to its end, within the server's limits.
 public struct HTTPRequest: Sendable {
   /// The methods that the server knows; other methods were answered with 405. HEAD is `get`, and its answer has no
@@ -58,5 +61,46 @@ public struct HTTPRequest: Sendable {
   /// The first query parameter of this name (this case).
   public func parameter(_ name: String) -> String? {
     query.first { $0.name == name }?.value
+  }
+}
+
+/// The other end of a connection.
+public struct HTTPPeer: Sendable, Equatable {
+  /// In numbers; empty for a Unix socket.
+  public var address: String
+  /// On this machine: 127.0.0.0/8, ::1, or a Unix socket.
+  public var isLocal: Bool
+  /// Its share of what senders share: equal for the addresses of one host.
+  public var network: String { NetworkRange.ofOneSender(address) }
+
+  public init(address: String, isLocal: Bool) {
+    (self.address, self.isLocal) = (address, isLocal)
+  }
+
+  init(_ address: UnsafePointer<sockaddr>?) {
+    let family = address.map { Int32($0.pointee.sa_family) }
+    let bytes = family == AF_INET ? MemoryLayout<sockaddr_in>.size : MemoryLayout<sockaddr_in6>.size
+    var text = [CChar](repeating: 0, count: 64)
+    guard let address, family == AF_INET || family == AF_INET6,
+      getnameinfo(address, socklen_t(bytes), &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0
+    else {
+      self.init(address: "", isLocal: family == AF_UNIX)
+      return
+    }
+    // Without the link of a local address.
+    let whole = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self).prefix {
+      $0 != "%"
+    }
+    // An IPv4 peer of an IPv6 socket.
+    let own = whole.hasPrefix("::ffff:") && whole.contains(".") ? whole.dropFirst("::ffff:".count) : whole
+    self.init(address: String(own), isLocal: own == "::1" || own.hasPrefix("127."))
+  }
+
+  /// A peer that a proxy names. It is never of this machine: its request came over the proxy.
+  /// - Parameter forwarded: an address in numbers; some proxies add a port. - Returns: nil for any other text.
+  init?(forwarded text: String) {
+    let host = HostAndPort.isIPv6(text) ? text : HostAndPort.split(text)?.host ?? text
+    guard let address = NetworkRange(host)?.description, !host.contains("/") else { return nil }
+    self.init(address: address, isLocal: false)
   }
 }

@@ -8,11 +8,11 @@ import PrismBase
 // of callbacks. It holds one to each `Exchange`, in the request's own slot, from the first call of `answer` to
 // `completed`. It calls `completed` for every request of which it called `answer`.
 
-func startLibrary(for server: HTTPServer, listener: ListeningSocket?) -> LibraryPointer? {
+func startLibrary(for server: HTTPServer, listener: ListeningSocket) -> LibraryPointer? {
   let context = Unmanaged.passRetained(server)
-  let settings = LibrarySettings(server.options, listener: listener)
-  let daemon = settings.withOptions { options in
-    prism_http_start(settings.flags, context.toOpaque(), answer, completed, connectionChanged, noteTarget, options)
+  let daemon = server.options.withLibraryOptions(listener) { options in
+    prism_http_start(
+      server.options.libraryFlags, context.toOpaque(), answer, completed, connectionChanged, noteTarget, options)
   }
   guard let daemon else {
     context.release()
@@ -25,17 +25,6 @@ func startLibrary(for server: HTTPServer, listener: ListeningSocket?) -> Library
 func stopLibrary(_ daemon: LibraryPointer, of server: HTTPServer) {
   MHD_stop_daemon(daemon.pointer)
   Unmanaged.passUnretained(server).release()
-}
-
-func addToLibrary(_ socket: Int32, _ daemon: LibraryPointer) -> Bool {
-  var address = sockaddr_storage()
-  var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-  return withUnsafeMutablePointer(to: &address) { pointer in
-    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-      getpeername(socket, $0, &length)
-      return MHD_add_connection(daemon.pointer, socket, $0, length) == .YES
-    }
-  }
 }
 
 /// MHD_OPTION_URI_LOG_CALLBACK: called when the request line was read, before `answer`.
@@ -192,4 +181,53 @@ private func readStream(
 /// MHD_ContentReaderFreeCallback.
 private func streamEnded(_ context: UnsafeMutableRawPointer?) {
   if let context { Unmanaged<StreamContext>.fromOpaque(context).release() }
+}
+
+// In libmicrohttpd's terms.
+extension HTTPServerOptions {
+  fileprivate var libraryFlags: UInt32 {
+    MHD_USE_EPOLL_INTERNAL_THREAD.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | (tls == nil ? 0 : MHD_USE_TLS.rawValue)
+  }
+
+  /// The PEM texts are only valid within `body`: libmicrohttpd reads them while it starts.
+  fileprivate func withLibraryOptions<Result>(
+    _ listener: ListeningSocket, _ body: (UnsafePointer<MHD_OptionItem>) -> Result
+  ) -> Result {
+    let numbers: [(MHD_OPTION, Int)] = [
+      // Those that give way are closed a moment later.
+      (.CONNECTION_LIMIT, connectionsMax + 256), (.CONNECTION_MEMORY_LIMIT, headBytesMax),
+      (.CONNECTION_TIMEOUT, max(1, Int(headTimeout.components.seconds))), (.STRICT_FOR_CLIENT, 1),
+      (.LISTEN_SOCKET, Int(listener.descriptor)),
+    ]
+    let texts = pemTexts.map { (option: $0.0, text: strdup($0.1)) }
+    defer { for text in texts { free(text.text) } }
+    return body(
+      numbers.map { MHD_OptionItem(option: $0.0, value: $0.1, ptr_value: nil) }
+        + texts.map { MHD_OptionItem(option: $0.option, value: 0, ptr_value: $0.text) }
+        + [MHD_OptionItem(option: .END, value: 0, ptr_value: nil)])
+  }
+
+  private var pemTexts: [(MHD_OPTION, String)] {
+    guard let tls else { return [] }
+    let texts: [(MHD_OPTION, String)] = [
+      (.HTTPS_MEM_KEY, String(decoding: tls.key, as: UTF8.self)),
+      (.HTTPS_MEM_CERT, String(decoding: tls.certificate, as: UTF8.self)),
+      (.HTTPS_PRIORITIES, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"),
+    ]
+    return texts + (tls.clientAuthorities.map { [(.HTTPS_MEM_TRUST, String(decoding: $0, as: UTF8.self))] } ?? [])
+  }
+}
+
+/// A connection or a daemon of libmicrohttpd, whose own functions take it from any thread. Kept as a number, since a
+/// pointer may not cross threads by Swift's rules; who holds one says why it is still valid.
+struct LibraryPointer: Sendable, Hashable {
+  private let bits: UInt
+
+  init(_ pointer: OpaquePointer) {
+    bits = UInt(bitPattern: pointer)
+  }
+
+  var pointer: OpaquePointer {
+    OpaquePointer(bitPattern: bits)!
+  }
 }

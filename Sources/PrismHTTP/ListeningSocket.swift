@@ -36,24 +36,14 @@ public struct ListeningSocket: Sendable {
 
   /// 0 when it is no TCP socket.
   public var port: UInt16 {
-    withLocalAddress { address, family in
-      switch family {
-      case AF_INET: address.loadUnaligned(as: sockaddr_in.self).sin_port.bigEndian
-      case AF_INET6: address.loadUnaligned(as: sockaddr_in6.self).sin6_port.bigEndian
-      default: 0
-      }
-    }
-  }
-
-  private func withLocalAddress(_ body: (UnsafeRawPointer, Int32) -> UInt16) -> UInt16 {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    return withUnsafeMutablePointer(to: &storage) { pointer in
-      let isKnown = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        getsockname(descriptor, $0, &length) == 0
-      }
-      return isKnown ? body(UnsafeRawPointer(pointer), Int32(pointer.pointee.ss_family)) : 0
+    let result = withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
     }
+    guard result == 0, [AF_INET, AF_INET6].contains(Int32(storage.ss_family)) else { return 0 }
+    // Addresses of both families have it at the same place.
+    return withUnsafeBytes(of: storage) { $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self).bigEndian }
   }
 
   private static func split(_ address: String) throws(HTTPServerError) -> (host: String, port: String) {
@@ -61,5 +51,51 @@ public struct ListeningSocket: Sendable {
       address.hasPrefix("[") == host.contains(":")
     else { throw .badAddress(address) }
     return (host, port)
+  }
+}
+
+extension ListeningSocket {
+  /// Listens on a Unix socket that only the owner of the process can open (mode 0600). A socket that an earlier process
+  /// left at the path is replaced. The file stays when the socket is closed.
+  public init(unixPath path: String) throws(HTTPServerError) {
+    guard let address = UnixAddress(path: path) else { throw .cannotListen(address: path, errno: ENAMETOOLONG) }
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw .cannotListen(address: path, errno: errno) }
+    unlink(path)
+    let isBound = address.withPointer { bind(descriptor, $0, $1) }
+    // Until it listens no client gets in, under any mode.
+    guard isBound == 0, chmod(path, 0o600) == 0, listen(descriptor, 64) == 0 else {
+      let code = errno
+      close(descriptor)
+      throw .cannotListen(address: path, errno: code)
+    }
+    self.init(adopting: descriptor)
+  }
+}
+
+/// Why a server does not come up.
+public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
+  case badAddress(String)
+  case cannotListen(address: String, errno: Int32)
+  /// libmicrohttpd gives no reason; with TLS it nearly always is the identity.
+  case cannotStart(withTLS: Bool)
+
+  public var description: String {
+    switch self {
+    case .badAddress(let text):
+      "\(text): is not an address to listen on; write ADDRESS:PORT, [ADDRESS]:PORT for IPv6, port 0 for any"
+    case .cannotListen(let address, EADDRINUSE):
+      "\(address): another program listens there; stop it, or choose another port"
+    case .cannotListen(let address, EACCES):
+      "\(address): not permitted; ports below 1024 need CAP_NET_BIND_SERVICE"
+    case .cannotListen(let address, EADDRNOTAVAIL):
+      "\(address): this machine has no such address"
+    case .cannotListen(let address, let code):
+      "\(address): cannot listen: \(String(cString: strerror(code)))"
+    case .cannotStart(withTLS: true):
+      "the HTTPS server does not start: check that certificate and key are PEM files and belong together"
+    case .cannotStart(withTLS: false):
+      "the HTTP server does not start: out of memory, threads or file descriptors"
+    }
   }
 }
