@@ -1,4 +1,5 @@
 public import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
@@ -29,9 +30,9 @@ public final class Collector: Sendable {
   init(_ options: CollectorOptions, store: any PacketStore, time: any TimeSource, log: Logger) throws {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
     try options.fleet.prepare()
-    queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
+    queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytes / 2)
     access = CollectorAccess(options, page: PageState(options, time: time, log: log), time: time, log: log)
-    devices = DeviceGate(options.fleet, options.deviceLimits, time: time, log: log)
+    devices = DeviceGate(options.fleet, options.limits, time: time, log: log)
     let dictionaries = Dictionaries(DictionaryStore(options.fleet), time: time, log: log)
     openers = PacketOpeners(options, devices.standings, counts, dictionaries)
     refusals = RefusalLog(time: time, log: log)
@@ -66,28 +67,16 @@ public final class Collector: Sendable {
   /// Answers a request at the senders' address.
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     do throws(CollectorRefusal) {
-      let kind = RowKind.all.first { $0.path == request.path }
-      if request.method == .post, let kind { return try await receive(request, kind) }
-      switch (request.method, request.path) {
-      case (.get, "/prism/config"): return try await configuration(request)
-      case (.get, DictionaryQuestion.path): return try await dictionary(request)
-      case (.get, DownQuestion.path): return try await RecordAnswers(collector: self).answer(request)
-      case (.post, ProbeQuestion.path): return try await probe(request)
-      case (.post, Self.enrollPath): return try await enroll(request)
-      case (.get, "/healthz"), (.get, "/readyz"): return await health(request)
-      case (.get, "/metrics"):
-        try access.checkLocal(request)
-        return await metricsPage()
-      case _ where kind != nil, (_, "/prism/config"), (_, DictionaryQuestion.path), (_, ProbeQuestion.path),
-        (_, Self.enrollPath), (_, "/healthz"), (_, "/readyz"), (_, "/metrics"):
-        let isPosted = kind != nil || [ProbeQuestion.path, Self.enrollPath].contains(request.path)
-        throw CollectorRefusal.notAllowed(request.method, but: [isPosted ? .post : .get])
-      case (_, "/reports"), (_, "/devices"), (_, "/records"):
-        throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
-      default:
-        throw CollectorRefusal(
-          404, "there is nothing at this path; packets go to /prism/meta, /prism/payload and /prism/records")
+      let found = SenderRoute.all.filter { $0.path == request.path }
+      if let route = found.first(where: { $0.method == request.method }) {
+        return try await route.answer(self)(request)
       }
+      guard found.isEmpty else { throw .notAllowed(request.method, but: found.map(\.method)) }
+      guard !["/reports", "/devices", "/records"].contains(request.path) else {
+        throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
+      }
+      throw CollectorRefusal(
+        404, "there is nothing at this path; packets go to /prism/meta, /prism/payload and /prism/records")
     } catch {
       return error.response
     }
@@ -132,7 +121,7 @@ public final class Collector: Sendable {
       if isProven { refusal.sender = known?.context }
       counts.count(
         refusal.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
-      refusals.add(.init(refusal: error, from: request.peer.address, sender: refusal.sender))
+      refusals.add(refusal, from: request.peer.address)
       if refusal.isForGood { await queue.refuse(packetOf: request, kind) }
       refusal.packetID = request.header("prism-packet-id").flatMap { PacketID($0) }
       if refusal.sender != nil, let known {
@@ -169,7 +158,40 @@ public final class Collector: Sendable {
     return HTTPResponse(status: status, contentType: "text/plain", text: lines.map { $0 + "\n" }.joined())
   }
 
+  fileprivate func recordsForDevice(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try await RecordAnswers(collector: self).answer(request)
+  }
+
+  /// - Throws: 403 from another machine.
+  fileprivate func localMetrics(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try access.checkLocal(request)
+    return await metricsPage()
+  }
+
   func metricsPage() async -> HTTPResponse {
     HTTPResponse(status: 200, contentType: MetricsText.contentType, text: await metrics)
   }
+}
+
+/// One method of a path at the senders' address, and its answer.
+private struct SenderRoute {
+  let method: HTTPRequest.Method
+  let path: String
+  let answer: @Sendable (Collector) -> (HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse
+
+  static let all =
+    RowKind.all.map { kind in
+      SenderRoute(method: .post, path: kind.path) { collector in
+        { request async throws(CollectorRefusal) in try await collector.receive(request, kind) }
+      }
+    } + [
+      SenderRoute(method: .get, path: DownQuestion.path, answer: Collector.recordsForDevice),
+      SenderRoute(method: .get, path: "/prism/config", answer: Collector.configuration),
+      SenderRoute(method: .get, path: DictionaryQuestion.path, answer: Collector.dictionary),
+      SenderRoute(method: .post, path: ProbeQuestion.path, answer: Collector.probe),
+      SenderRoute(method: .post, path: Collector.enrollPath, answer: Collector.enroll),
+      SenderRoute(method: .get, path: "/healthz", answer: Collector.health),
+      SenderRoute(method: .get, path: "/readyz", answer: Collector.health),
+      SenderRoute(method: .get, path: "/metrics", answer: Collector.localMetrics),
+    ]
 }

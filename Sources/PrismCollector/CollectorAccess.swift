@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
@@ -7,9 +8,8 @@ import PrismProtocol
 struct CollectorAccess: Sendable {
   /// nil: senders need no token.
   let senders: TokenAuthenticator?
-  /// nil: there are no tokens of this role.
-  private let readers: TokenAuthenticator?
-  private let operators: TokenAuthenticator?
+  /// Of readers, those who change first.
+  private let roles: [(role: ReaderIdentity.Role, tokens: TokenAuthenticator)]
   private let hosts: HostCheck
   /// Wrong tokens of senders, and of readers.
   private let wrongTokens: SignInLimit, signIns: SignInLimit
@@ -23,9 +23,10 @@ struct CollectorAccess: Sendable {
     self.page = page
     endedSessions = EndedSessions(options.fleet, time: time)
     let tokens = { (path: String?) in path.map { TokenAuthenticator(path: $0, time: time, log: log) } }
-    (senders, readers) = (tokens(options.tokenFile), tokens(options.readerTokenFile))
-    operators = tokens(options.operatorTokenFile)
-    (hosts, isTrial) = (HostCheck(names: options.readerHosts), options.isTrial)
+    senders = tokens(options.tokenFile)
+    let files = [(ReaderIdentity.Role.operator, options.operatorTokenFile), (.viewer, options.readerTokenFile)]
+    roles = files.compactMap { role, file in tokens(file).map { (role, $0) } }
+    (hosts, isTrial) = (HostCheck(names: options.reader.hosts), options.isTrial)
     (wrongTokens, signIns, self.time) = (SignInLimit(time: time), SignInLimit(time: time), time)
   }
 
@@ -68,7 +69,7 @@ struct CollectorAccess: Sendable {
   // MARK: Readers
 
   /// Whether readers need a token. Without tokens they are asked from this machine only.
-  var needsReaderToken: Bool { readers != nil || operators != nil }
+  var needsReaderToken: Bool { !roles.isEmpty }
 
   /// - Throws: 403 for a Host that is no name of the collector.
   func checkHost(_ request: HTTPRequest) throws(CollectorRefusal) {
@@ -97,18 +98,9 @@ struct CollectorAccess: Sendable {
     throw wrongToken(request, signIns, "the reader's bearer token is missing or wrong")
   }
 
-  private var roles: [(role: ReaderIdentity.Role, tokens: TokenAuthenticator)] {
-    var roles: [(role: ReaderIdentity.Role, tokens: TokenAuthenticator)] = []
-    if let operators { roles.append((.operator, operators)) }
-    if let readers { roles.append((.viewer, readers)) }
-    return roles
-  }
-
   /// Begins a session for a token. - Throws: 401 for a wrong token, 429 after too many.
   func signIn(_ token: String, from peer: HTTPPeer) async throws(CollectorRefusal) -> ReaderIdentity {
-    guard signIns.allows(peer.network) else {
-      throw Self.tooManyTokens
-    }
+    guard signIns.allows(peer.network) else { throw Self.tooManyTokens }
     for (role, tokens) in roles {
       if let session = await ReaderSession.begin(role, token: token, of: tokens, now: time.unixMilliseconds) {
         return ReaderIdentity(role: role, token: token, session: session)

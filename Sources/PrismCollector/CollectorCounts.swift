@@ -10,16 +10,18 @@ final class CollectorCounts: Sendable {
     var reports: [String: Int] = [:]
     var causes: [String: Int] = [:]
     var totals = (bytes: 0, crashes: 0)
-    var questions: [String: Int] = [:]
-    var probes: [String: Int] = [:]
-    var enrollments: [String: Int] = [:]
-    var sealed: [String: Int] = [:]
-    var dictionaries: [String: Int] = [:]
-    var records = RecordCounts()
+    /// Operations of devices that lost.
+    var lostOperations = 0
+    var outcomes: [Counter: [String: Int]] = [:]
     var gauges = Gauges()
     /// Of senders.
     var connections: (@Sendable () -> ConnectionFigures?)?
+
+    subscript(_ counter: Counter) -> [String: Int] { outcomes[counter, default: [:]] }
   }
+
+  /// A count by its outcome alone.
+  enum Counter: Sendable { case questions, probes, enrollments, sealed, dictionaries, recordQuestions, recordChanges }
 
   /// The last state of what is not counted.
   private struct Gauges {
@@ -37,14 +39,6 @@ final class CollectorCounts: Sendable {
     var outputs: [(name: String, figures: OutputRunner.Figures)]
     /// Milliseconds since 1970.
     var now: Int64
-  }
-
-  /// Records that the server changes.
-  private struct RecordCounts {
-    /// Operations of devices that lost.
-    var lost = 0
-    var questions: [String: Int] = [:]
-    var changes: [String: Int] = [:]
   }
 
   /// Groups of crashes by the state that operators gave them.
@@ -85,18 +79,12 @@ final class CollectorCounts: Sendable {
     }
   }
 
-  func countProbe(_ outcome: String) { state.withLock { $0.probes[outcome, default: 0] += 1 } }
-  func countEnrollment(_ outcome: String) { state.withLock { $0.enrollments[outcome, default: 0] += 1 } }
-  func countSealed(_ outcome: String) { state.withLock { $0.sealed[outcome, default: 0] += 1 } }
-  func countDictionary(_ outcome: String) { state.withLock { $0.dictionaries[outcome, default: 0] += 1 } }
-  func countLostOperations(_ count: Int) { state.withLock { $0.records.lost += count } }
-  func countRecordQuestion(_ outcome: String) { state.withLock { $0.records.questions[outcome, default: 0] += 1 } }
-  func countRecordChange(_ result: String, _ count: Int = 1) {
-    state.withLock { $0.records.changes[result, default: 0] += count }
+  func count(_ counter: Counter, _ outcome: String, _ count: Int = 1) {
+    state.withLock { $0.outcomes[counter, default: [:]][outcome, default: 0] += count }
   }
+  func countLostOperations(_ count: Int) { state.withLock { $0.lostOperations += count } }
   func countCrashes(_ count: Int) { state.withLock { $0.totals.crashes += count } }
   func set(silentDevices count: Int) { state.withLock { $0.gauges.silentDevices = count } }
-  func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
   func watch(_ connections: @escaping @Sendable () -> ConnectionFigures?) {
     state.withLock { $0.connections = connections }
   }
@@ -156,25 +144,25 @@ final class CollectorCounts: Sendable {
     .init("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.", \.totals.bytes),
     .init(
       "prism_collector_probes_total", .counter, "Probes of `prismctl doctor`, by outcome.", by: "outcome",
-      known: ["ok", "would_refuse", "refused_400"], \.probes),
+      known: ["ok", "would_refuse", "refused_400"], \.[.probes]),
     .init(
       "prism_collector_enrollments_total", .counter, "Devices that asked for their key, by outcome.", by: "outcome",
-      known: ["enrolled", "refused_401", "refused_403", "refused_429"], \.enrollments),
+      known: ["enrolled", "refused_401", "refused_403", "refused_429"], \.[.enrollments]),
     .init(
       "prism_collector_sealed_payloads_total", .counter, "Sealed payloads: opened, or kept for want of their key.",
-      by: "outcome", known: ["opened", "kept"], \.sealed),
+      by: "outcome", known: ["opened", "kept"], \.[.sealed]),
     .init(
       "prism_collector_dictionary_questions_total", .counter, "Questions for a dictionary, by outcome.", by: "outcome",
-      known: ["served", "none"], \.dictionaries),
+      known: ["served", "none"], \.[.dictionaries]),
     .init(
       "prism_collector_record_conflicts_total", .counter,
-      "Operations of devices that lost against a newer change of the server's.", \.records.lost),
+      "Operations of devices that lost against a newer change of the server's.", \.lostOperations),
     .init(
       "prism_collector_record_changes_total", .counter, "Changes of records by the server, by result.", by: "outcome",
-      known: ["done", "refused"], \.records.changes),
+      known: ["done", "refused"], \.[.recordChanges]),
     .init(
       "prism_collector_record_questions_total", .counter, "Devices' questions for records, by outcome.", by: "outcome",
-      known: ["nothing", "operations", "all"], \.records.questions),
+      known: ["nothing", "operations", "all"], \.[.recordQuestions]),
   ]
 
   private static let ofConnections: [Metric<ConnectionFigures>] = [
@@ -244,7 +232,7 @@ final class CollectorCounts: Sendable {
   private static let ofQuestions: [Metric<State>] = [
     .init(
       "prism_collector_config_questions_total", .counter, "Questions for remote configuration by outcome.",
-      by: "outcome", known: ["whole", "again"], \.questions)
+      by: "outcome", known: ["whole", "again"], \.[.questions])
   ]
 
   private static let ofRemote: [Metric<RemoteGauges>] = [

@@ -1,29 +1,30 @@
-public import PrismBase
+import PrismBase
 public import PrismConfig
 public import PrismHTTP
 public import PrismPacket
 public import PrismProtocol
 
-/// How a collector is started.
+/// How a collector is started: its configuration as it is, with what is made of a part of it.
+@dynamicMemberLookup
 public struct CollectorOptions: Sendable {
-  /// `ADDRESS:PORT`; port 0 takes any that is free.
-  public var listen = "127.0.0.1:8480"
+  private var configuration = CollectorConfiguration()
+
+  /// A value of the configuration, such as `retentionDays`.
+  public subscript<Value>(dynamicMember path: WritableKeyPath<CollectorConfiguration, Value>) -> Value {
+    get { configuration[keyPath: path] }
+    set { configuration[keyPath: path] = newValue }
+  }
+
   /// The folder of the database; it exists.
   public var state: String
   /// Where packets and reports rest; nil: in SQLite, in `state`.
   public var store: PostgreSQLTarget?
-  /// With `store`: from the start of a group of packets to its commit; a commit that is not confirmed by then is 503.
-  public var commitDeadline: Duration = .seconds(10)
   /// By id.
   public var keys: [String: Secret]
   /// By id; of keys that are not for all devices and namespaces alike.
   public var keyRules: [String: KeyRule] = [:]
   /// They open payloads that devices sealed to them; without one such a payload is stored sealed.
   public var sealKeys: [SealingPrivateKey] = []
-  /// How much devices may send.
-  public var deviceLimits = DeviceLimits()
-  /// Devices are enrolled over plain HTTP, too: a balancer in front ends TLS.
-  public var allowsPlainEnrollment = false
   /// A file of bearer tokens, one a line, of which every sender must give one; nil: no token is needed.
   public var tokenFile: String?
   /// Where holders of a reader's token read, `ADDRESS:PORT`.
@@ -37,32 +38,14 @@ public struct CollectorOptions: Sendable {
   public var servesLocalReaders = false
   /// Readers of this machine are operators: for trying.
   public var isTrial = false
-  /// Names under which the reader's address is asked, beside `localhost` and addresses in numbers.
-  public var readerHosts: [String] = []
-  /// Reports are deleted after as many days (with SQLite: on which the collector ran); nil: they are kept.
-  public var retentionDays: Int?
-  /// Where reports are handed on to.
-  public var outputs: [OutputSettings] = []
-  /// Receivers of notices.
-  public var notices: [CollectorConfiguration.Notice] = []
-  /// Reports past `retentionDays` that an output has not taken stay; with more bytes `onLag` decides.
-  public var outputLagBytes = 10_240 * 1_048_576
-  /// The rule for more than `outputLagBytes`.
-  public var onLag = LagPolicy.hold
   /// nil: plain HTTP.
   public var tls: HTTPServerTLS?
   /// Takes each new report as one line of JSON.
   public var print: (@Sendable (String) -> Void)?
   /// nil: remote configuration is not served.
   public var remote: Remote?
-  /// Of senders, at a time.
-  public var connectionsMax = 10_000
-  /// Proxies whose `X-Forwarded-For` is believed.
-  public var trustedProxies: [NetworkRange] = []
   /// A packet's body.
   public var bodyBytesMax = 8 * 1_048_576
-  /// Of all packets, from their decryption until they are stored; also the most that one packet may take.
-  public var memoryBytesMax = 64 * 1_048_576
 
   /// Of debug files.
   package var symbolFolder: SymbolFolder { SymbolFolder(FilePath.joined(state, "symbols")) }
@@ -85,4 +68,58 @@ public struct CollectorOptions: Sendable {
 
   /// The defaults, with what has no default.
   public init(state: String, keys: [String: Secret]) { (self.state, self.keys) = (state, keys) }
+
+  /// Takes over what was checked. - Returns: nil without a state folder, or with a key that `CollectorChecks` refuses.
+  public init?(_ configuration: CollectorConfiguration) {
+    guard let state = configuration.state else { return nil }
+    self.init(state: state, keys: [:])
+    self.configuration = configuration
+    if let uri = configuration.store {
+      guard let target = try? PostgreSQLTarget(uri: uri, passwordFile: configuration.storePasswordFile?.path) else {
+        return nil
+      }
+      store = target
+    }
+    for key in configuration.keys {
+      keys[key.id] = key.secret
+      var rule = KeyRule()
+      (rule.derivesForDevice, rule.namespaces) = (key.derivesForDevice, key.namespaces)
+      if rule != KeyRule() { keyRules[key.id] = rule }
+    }
+    sealKeys = configuration.sealKeys.compactMap { SealingPrivateKey(pem: $0.content.bytes) }
+    guard sealKeys.count == configuration.sealKeys.count else { return nil }
+    (tokenFile, readerTokenFile) = (configuration.tokenFile?.path, configuration.readerTokenFile?.path)
+    operatorTokenFile = configuration.operatorTokenFile?.path
+    servesLocalReaders = configuration.reader.listen != nil && readerTokenFile == nil && operatorTokenFile == nil
+    readerListen = configuration.reader.listen ?? readerListen
+    if let certificate = configuration.tls.certFile, let key = configuration.tls.keyFile {
+      tls = HTTPServerTLS(
+        certificate: certificate.content.bytes, key: key.content.bytes,
+        clientAuthorities: configuration.tls.clientCAFile?.content.bytes)
+    }
+    guard let folder = configuration.remoteConfig else { return }
+    remote = Remote(folder: folder, signingKey: configuration.signingKey?.content)
+    if remote == nil { return nil }
+  }
+}
+
+extension CollectorChecks {
+  /// By libpq, OpenSSL and librdkafka.
+  public static let libraries = CollectorChecks(
+    storeFault: { uri in
+      do throws(PostgreSQLTarget.Fault) { _ = try PostgreSQLTarget(uri: uri) } catch { return error.description }
+      return nil
+    },
+    sealKeyFault: { pem in
+      SealingPrivateKey(pem: pem) == nil ? "holds no X25519 key in PEM; prismctl keys new --seal makes one" : nil
+    },
+    signingKeyFault: { pem in
+      SigningKey(pem: pem) == nil ? "holds no Ed25519 key in PEM; openssl genpkey -algorithm ed25519 makes one" : nil
+    },
+    propertiesFault: { path in
+      do throws(OutputFailure) {
+        _ = try KafkaOutput.properties(.init(brokers: "", propertiesFile: path))
+      } catch { return error.description }
+      return nil
+    }, identityFault: ClientIdentity.fault)
 }

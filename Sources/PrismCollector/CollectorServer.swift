@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismPacket
 
@@ -68,12 +69,22 @@ public struct CollectorServer: Sendable {
     upkeep.cancel()
     for watch in watches { watch.cancel() }
     for output in outputs { output.cancel() }
-    collector.access.page.close()
+    collector.access.page.tailing.close()
     await collector.queue.close()  // packets that are held would hold up the stop
     await senders.stop()
     for reader in readers { await reader.stop() }
     for output in outputs { await output.value }
     await collector.close()
+  }
+}
+
+extension TimeSource {
+  /// Looks until the task is cancelled. - Parameter look: returns whether more is due: then the next one is after `pause`.
+  func keepLooking(each interval: Duration, pause: Duration = .zero, _ look: @Sendable () async -> Bool) async {
+    while !Task.isCancelled {
+      let isMoreDue = await look()
+      do { try await sleep(for: isMoreDue ? pause : interval) } catch { return }  // the collector stops
+    }
   }
 }
 

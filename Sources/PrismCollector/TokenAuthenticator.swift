@@ -43,7 +43,9 @@ actor TokenAuthenticator {
   /// Signs a text with a token, for a session that ends when the token is taken out of the file.
   /// - Returns: 64 hexadecimal digits; nil if the token is not in the file.
   func sign(_ text: String, with token: String) -> String? {
-    hash(of: token[...]).flatMap { Self.code(of: text, under: $0) }
+    refresh()
+    guard let given = Self.hash(of: Array(token.utf8)), Self.isAmong(hashes, given) else { return nil }
+    return Self.code(of: text, under: given)
   }
 
   /// - Returns: SHA-256 of the token that signed the text, in hexadecimal digits; nil if no token of the file did.
@@ -52,13 +54,6 @@ actor TokenAuthenticator {
     let given = Array(code.utf8)
     return hashes.first { Self.code(of: text, under: $0).map { Self.areEqual(given, Array($0.utf8)) } ?? false }
       .map { String(decoding: $0, as: UTF8.self) }
-  }
-
-  /// - Returns: SHA-256 of a token of the file; nil for any other text.
-  private func hash(of token: Substring) -> [UInt8]? {
-    refresh()
-    guard let given = Self.hash(of: Array(token.utf8)) else { return nil }
-    return Self.isAmong(hashes, given) ? given : nil
   }
 
   private static func hash(ofBearer authorization: String?) -> [UInt8]? {

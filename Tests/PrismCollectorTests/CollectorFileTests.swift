@@ -108,12 +108,12 @@ struct CollectorFileTests {
     #expect(options.commitDeadline == .milliseconds(1500))
     #expect(options.tokenFile == "\(folder)/t" && options.readerTokenFile == "\(folder)/r")
     #expect(options.operatorTokenFile == "\(folder)/o" && options.readerListen == "0.0.0.0:9")
-    #expect(options.readerHosts == ["a.example", "b.example"] && !options.servesLocalReaders)
-    #expect(options.retentionDays == 90 && options.memoryBytesMax == 16 << 20)
-    var limits = DeviceLimits()
-    (limits.packetsPerMinute, limits.bytesPerDay, limits.allPacketsPerMinute) = (7, 2 << 20, 70)
-    limits.admittedPerSecond = 3
-    #expect(options.deviceLimits == limits && options.allowsPlainEnrollment)
+    #expect(options.reader.hosts == ["a.example", "b.example"] && !options.servesLocalReaders)
+    #expect(options.retentionDays == 90 && options.memoryBytes == 16 << 20)
+    var limits = CollectorConfiguration.Limits()
+    (limits.devicePacketsPerMinute, limits.deviceBytesPerDay, limits.packetsPerMinute) = (7, 2 << 20, 70)
+    limits.startDevicesPerSecond = 3
+    #expect(options.limits == limits && options.allowsPlainEnrollment)
     #expect(options.outputLagBytes == 5 << 20 && options.onLag == .refuse)
     #expect(options.keys.keys.sorted() == ["main", "old"] && options.keys["old"]?.count == 16)
     var rule = KeyRule()
@@ -279,15 +279,22 @@ struct CollectorFileTests {
         - {ndjson: "-", name: out}
       """
     let sound = try CollectorFile(good, ["keys/kafka": "socket.timeout.ms=1000\n"])
-    let outputs = try sound.load().outputs.map { OutputSettings($0) }
+    let outputs = try sound.load().outputs
     #expect(outputs.map(\.name) == ["ndjson", "otel-1", "kafka", "out"])
-    var file = RotatingFile.Options(folder: "/out")
-    (file.compresses, file.bytesMax, file.age) = (false, 1_048_576, .seconds(120))
-    #expect(outputs[0].kind == .ndjson(file) && outputs[3].kind == .ndjson(nil))
-    #expect(outputs[1].kind == .otlp(.init(url: "http://otel:4318", headers: ["A: b"])))
+    #expect(
+      outputs[0].target == .ndjson(folder: "/out", compresses: false, bytesMax: 1_048_576, age: .seconds(120)))
+    guard case .ndjson(folder: nil, _, _, _) = outputs[3].target else {
+      Issue.record("standard output is no folder")
+      return
+    }
+    #expect(
+      outputs[1].target
+        == .otlp(url: "http://otel:4318", headers: ["A: b"], encoding: .protobuf, timeout: .seconds(30)))
     let properties = "\(sound.folder.path)/keys/kafka"
     #expect(
-      outputs[2].kind == .kafka(.init(brokers: "k1:9092,k2:9092", topic: "reports", propertiesFile: properties)))
+      outputs[2].target
+        == .kafka(
+          brokers: "k1:9092,k2:9092", topic: "reports", propertiesFile: properties, timeout: .seconds(30)))
     let bad = """
       \(Self.needed)outputs:
         - {ndjson: /out, compress: gzip, rotateMByte: 0, speed: 1}

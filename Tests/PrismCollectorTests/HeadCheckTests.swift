@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
@@ -58,7 +59,7 @@ struct HeadCheckTests {
       status(PageRig.request("/prism/config", headers: [("authorization", "Bearer sender-token-of-tests")])) == 200)
     #expect(status(PageRig.request("/healthz")) == 100)
     var options = CollectorOptions(state: TemporaryFolder.make(), keys: ["main": CollectorTests.key])
-    options.deviceLimits.packetsPerMinute = 1
+    options.limits.devicePacketsPerMinute = 1
     let open = try Collector(options, log: Logger(write: { _ in }))
     #expect(status(try request(token: nil), by: open) == 100, "without tokens a packet proves its sender")
     await open.close()
@@ -104,7 +105,7 @@ struct HeadCheckTests {
 
   @Test("a device is counted its rows and what its packet unpacks to") func unpackedBytes() async throws {
     var options = CollectorOptions(state: TemporaryFolder.make(), keys: ["main": CollectorTests.key])
-    options.deviceLimits.bytesPerDay = 1_048_576
+    options.limits.deviceBytesPerDay = 1_048_576
     let collector = try Collector(options, log: Logger(write: { _ in }))
     let zeros = try CollectorTests.request(
       CollectorTests.context(.payload), metas: [#"{"MONITOR_TYPE":"net"}"#],

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismProtocol
 import PrismTestSupport
@@ -20,7 +21,7 @@ struct ReadingTests {
     (options.listen, options.readerListen) = ("127.0.0.1:0", "127.0.0.1:0")
     options.tokenFile = rig.path + "/senders"
     if readers { options.readerTokenFile = rig.path + "/readers" }
-    options.readerHosts = hosts
+    options.reader.hosts = hosts
     return try Collector(options, time: rig.time, log: rig.log)
   }
 

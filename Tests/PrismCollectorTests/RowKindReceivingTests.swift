@@ -24,4 +24,16 @@ import Testing
     let answer = try JSONValue(parsing: await rig.collector.answerReader(read, isOwner: true).body)
     #expect(answer["reports"]?.array?.map { $0["payloadBytes"]?.int } == [kind.hasPayload ? 3 : nil])
   }
+  @Test(
+    "a 405 names every method of its path",
+    arguments: [
+      ("/prism/meta", "POST"), ("/prism/records", "POST, GET"), ("/prism/config", "GET"), ("/prism/enroll", "POST"),
+      ("/prism/probe", "POST"), ("/healthz", "GET"), ("/metrics", "GET"),
+    ])
+  func allowed(path: String, methods: String) async throws {
+    let rig = try CollectorTests()
+    defer { rig.remove() }
+    let answer = await rig.collector.answer(PageRig.request(path, method: .delete))
+    #expect(answer.status == 405 && answer.headers.first { $0.name == "Allow" }?.value == methods)
+  }
 }

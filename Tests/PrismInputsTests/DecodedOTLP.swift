@@ -1,3 +1,5 @@
+import PrismProtocol
+
 @testable import PrismInputs
 
 /// A request with all of its records read.

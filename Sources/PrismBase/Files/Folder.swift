@@ -41,6 +41,12 @@ public enum Folder {
     }
   }
 
+  /// Gives a file that root made to the owner of a folder: commands of root's leave no file that its service can't open.
+  public static func giveToOwner(_ path: String, of folder: String) {
+    var facts = stat()
+    if geteuid() == 0, stat(folder, &facts) == 0 { lchown(path, facts.st_uid, facts.st_gid) }
+  }
+
   /// Makes what was renamed, made or removed in a folder survive a loss of power.
   public static func sync(_ folder: String) throws(FileError) {
     let descriptor = try open(folder)

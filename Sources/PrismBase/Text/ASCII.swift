@@ -1,4 +1,7 @@
 extension UInt8 {
+  /// `0` to `9`.
+  public var isASCIIDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
+
   /// `A` to `Z` and `a` to `z`.
   public var isASCIILetter: Bool {
     UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self || UInt8(ascii: "a")...UInt8(ascii: "z") ~= self
@@ -6,7 +9,7 @@ extension UInt8 {
 
   /// A character of a token of HTTP, as a method or the name of a header (RFC 9110, 5.6.2).
   public var isHTTPToken: Bool {
-    UInt8(ascii: "0")...UInt8(ascii: "9") ~= self || isASCIILetter || "!#$%&'*+-.^_`|~".utf8.contains(self)
+    isASCIIDigit || isASCIILetter || "!#$%&'*+-.^_`|~".utf8.contains(self)
   }
 }
 

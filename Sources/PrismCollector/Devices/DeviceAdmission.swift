@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import Synchronization
 
 /// Decides whether a device may send now.
@@ -14,18 +15,18 @@ final class DeviceAdmission: Sendable {
   /// A sender asks again after this time at the latest, so that a mended limit is noticed.
   private static let retryMax: Duration = .seconds(3600)
 
-  private let limits: DeviceLimits
+  private let limits: CollectorConfiguration.Limits
   private let time: any TimeSource
   private let state: Mutex<State>
 
-  init(_ limits: DeviceLimits, time: any TimeSource) {
+  init(_ limits: CollectorConfiguration.Limits, time: any TimeSource) {
     (self.limits, self.time) = (limits, time)
-    state = Mutex(State(all: limits.allPacketsPerMinute.map { PacketBucket(perMinute: $0, now: time.uptime) }))
+    state = Mutex(State(all: limits.packetsPerMinute.map { PacketBucket(perMinute: $0, now: time.uptime) }))
   }
 
   /// The collector starts. - Parameter devices: that it knows.
   func begin(devices: Int) {
-    let ramp = AdmissionRamp(devices: devices, perSecond: limits.admittedPerSecond, now: time.uptime)
+    let ramp = AdmissionRamp(devices: devices, perSecond: limits.startDevicesPerSecond, now: time.uptime)
     state.withLock { $0.ramp = ramp }
   }
 
@@ -36,7 +37,7 @@ final class DeviceAdmission: Sendable {
     let (turn, all, own) = state.withLock { state in
       (
         state.ramp?.wait(device, now: now) ?? .zero,
-        limits.allPacketsPerMinute.flatMap { state.all?.wait(perMinute: $0, now: now) } ?? .zero,
+        state.all?.wait(now: now) ?? .zero,
         state.uses[device]?.wait(limits, now: now) ?? .zero
       )
     }
@@ -49,12 +50,11 @@ final class DeviceAdmission: Sendable {
 
   /// Counts a packet that its decryption proved to be of the device.
   func count(_ device: String, bytes: Int) {
-    guard !limits.areNone else { return }
     let now = time.uptime
     state.withLock { state in
-      if let limit = limits.allPacketsPerMinute { state.all?.take(perMinute: limit, now: now) }
+      state.all?.take(now: now)
       if state.uses[device] == nil && state.uses.count >= Self.devicesMax { Self.dropOldest(&state.uses) }
-      state.uses[device, default: DeviceUse(limits, now: now)].take(bytes: bytes, limits, now: now)
+      state.uses[device, default: DeviceUse(limits, now: now)].take(bytes: bytes, now: now)
     }
   }
 
@@ -70,5 +70,84 @@ final class DeviceAdmission: Sendable {
     let seconds = min(wait, retryMax) / .seconds(1)
     let spread = seconds * (1 + Double.random(in: 0...0.25))
     return CollectorRefusal(429, message, retryAfterSeconds: max(1, Int(spread.rounded(.up))))
+  }
+}
+
+/// Lets a fleet in gradually: all devices that waited for a collector would come at once. A device's place in the line
+/// is a hash of its id, so it keeps the place when it asks again, and at every replica.
+struct AdmissionRamp: Sendable, Equatable {
+  private let began: Duration
+  private let length: Duration
+
+  /// - Parameters:
+  ///   - devices: that are known.
+  ///   - now: of the `uptime` clock.
+  init(devices: Int, perSecond: Int, now: Duration) {
+    began = now
+    length = devices <= perSecond ? .zero : .seconds(Double(devices) / Double(max(1, perSecond)))
+  }
+
+  /// How long until the device may send; zero: now.
+  func wait(_ device: String, now: Duration) -> Duration {
+    guard now - began < length else { return .zero }
+    return max(.zero, began + length * Self.place(device) - now)
+  }
+
+  /// From 0 to 1: FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv), mixed as in SplitMix64
+  /// (https://prng.di.unimi.it/splitmix64.c), since FNV changes few bits between ids that differ at their end.
+  private static func place(_ device: String) -> Double {
+    let hash = device.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
+    let first = (hash ^ hash >> 30) &* 0xBF58_476D_1CE4_E5B9
+    let mixed = (first ^ first >> 27) &* 0x94D0_49BB_1331_11EB
+    return Double((mixed ^ mixed >> 31) >> 11) / Double(1 << 53)
+  }
+}
+
+/// The packets and bytes that one device has used of its limits. Times are of the `uptime` clock, so a wrong wall clock
+/// changes nothing.
+private struct DeviceUse {
+  private static let day: Duration = .seconds(86_400)
+
+  var bucket: PacketBucket?
+  private var dayBegan: Duration
+  private var dayBytes = 0
+  private(set) var lastUsed: Duration
+
+  init(_ limits: CollectorConfiguration.Limits, now: Duration) {
+    bucket = limits.devicePacketsPerMinute.map { PacketBucket(perMinute: $0, now: now) }
+    (dayBegan, lastUsed) = (now, now)
+  }
+
+  /// How long until a packet may be taken; zero: now.
+  func wait(_ limits: CollectorConfiguration.Limits, now: Duration) -> Duration {
+    let isFull = now - dayBegan < Self.day && dayBytes >= limits.deviceBytesPerDay
+    return max(bucket?.wait(now: now) ?? .zero, isFull ? dayBegan + Self.day - now : .zero)
+  }
+
+  mutating func take(bytes: Int, now: Duration) {
+    bucket?.take(now: now)
+    if now - dayBegan >= Self.day { (dayBegan, dayBytes) = (now, 0) }
+    dayBytes += bytes
+    lastUsed = now
+  }
+}
+
+/// A token bucket: it holds as many packets as are allowed in a minute, and fills up within a minute.
+private struct PacketBucket {
+  private let limit: Double
+  private var packets: Double
+  private var filledAt: Duration
+
+  init(perMinute limit: Int, now: Duration) {
+    (self.limit, packets, filledAt) = (Double(limit), Double(limit), now)
+  }
+
+  /// How long until a packet may be taken; zero: now.
+  func wait(now: Duration) -> Duration { max(.zero, .seconds((1 - filled(now)) * 60 / limit)) }
+
+  mutating func take(now: Duration) { (packets, filledAt) = (filled(now) - 1, now) }
+
+  private func filled(_ now: Duration) -> Double {
+    min(limit, packets + (now - filledAt) / .seconds(60) * limit)
   }
 }

@@ -57,17 +57,14 @@ actor DeviceFacts {
   // MARK: Noting
 
   /// Takes what a packet of reports says. Never waits.
-  nonisolated func note(_ packet: OpenedPacket) {
-    let context = packet.delivery.context
-    guard let row = packet.rows.last else { return }
+  /// - Parameter own: the last row's own members, where it has no common ones.
+  nonisolated func note(_ key: Key, common: CommonInformation?, own: [UInt8], hasCrash: Bool) {
     let now = time.unixMilliseconds
-    let common = row.common.map { packet.reports.commons[$0].information }
-    let own = common == nil ? Notes.said(in: Array(packet.reports.bytes[row.own])) : nil
+    let own = common == nil ? Notes.said(in: own) : nil
     let begins = notes.withLock { notes in
       let words = own ?? common.map { notes.said(by: $0) } ?? ("", "")
-      let facts = Facts(
-        app: words.app, version: words.version, crashTime: packet.crashes > 0 ? now : nil, notedTime: now)
-      guard notes.take(facts, Key(device: context.deviceID, namespace: context.namespace.text)), !notes.isWriting else {
+      let facts = Facts(app: words.app, version: words.version, crashTime: hasCrash ? now : nil, notedTime: now)
+      guard notes.take(facts, key), !notes.isWriting else {
         return false
       }
       notes.isWriting = true

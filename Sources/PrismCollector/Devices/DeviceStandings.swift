@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import Synchronization
 
 /// Knows which devices are revoked, and the generation of each one's key: read again when 2 s have passed, so that a command
@@ -31,13 +32,13 @@ final class DeviceStandings: Sendable {
       else { return nil }
       return devices[device]?.isRevoked ?? false
     }
-    if isRevoked == true { throw Self.revoked }
+    if isRevoked == true { throw CollectorRefusal.revokedDevice }
     return isRevoked != nil
   }
 
   /// - Throws: 403 for a revoked device, 503 while nothing is known.
   func check(_ device: String) async throws(CollectorRefusal) {
-    if try await known()[device]?.isRevoked == true { throw Self.revoked }
+    if try await known()[device]?.isRevoked == true { throw CollectorRefusal.revokedDevice }
   }
 
   /// The generation of a device's key, as it was read last. Never waits.
@@ -61,9 +62,6 @@ final class DeviceStandings: Sendable {
     return devices
   }
 
-  private static let revoked = CollectorRefusal(
-    403, "the device was revoked; `prism-collector device restore` takes that back")
-
   private func read() async {
     do throws(StoreFailure) {
       took(try await store.standings())
@@ -83,4 +81,22 @@ final class DeviceStandings: Sendable {
       state.reading = nil
     }
   }
+}
+
+/// The checks of a packet's device, its rate and whether it is revoked, and what its packets say of it.
+struct DeviceGate: Sendable {
+  /// Where devices are enrolled and revoked.
+  let store: DeviceStore
+  let admission: DeviceAdmission
+  let standings: DeviceStandings
+  let facts: DeviceFacts
+
+  init(_ database: FleetDatabase, _ limits: CollectorConfiguration.Limits, time: any TimeSource, log: Logger) {
+    store = DeviceStore(database)
+    (standings, facts) = (DeviceStandings(store, time: time, log: log), DeviceFacts(in: database, time: time, log: log))
+    admission = DeviceAdmission(limits, time: time)
+  }
+
+  /// Before the work for a packet, by the device that its headers name.
+  func check(_ device: String) throws(CollectorRefusal) { try admission.check(device) }
 }

@@ -11,10 +11,10 @@ extension Collector {
       try devices.check(question.deviceID)
       try await devices.standings.check(question.deviceID)
       let response = try await openers.answer(to: question)
-      counts.countDictionary("served")
+      counts.count(.dictionaries, "served")
       return response
     } catch {
-      counts.countDictionary(error.status == 404 ? "none" : "refused_\(error.status)")
+      counts.count(.dictionaries, error.status == 404 ? "none" : "refused_\(error.status)")
       throw error
     }
   }

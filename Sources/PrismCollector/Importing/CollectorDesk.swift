@@ -1,5 +1,7 @@
+import Glibc
 import PrismBase
 package import PrismHTTP
+package import PrismPacket
 package import PrismProtocol
 
 /// Asks the API for the command line: the collector that runs, or one that is opened on its store.
@@ -53,10 +55,10 @@ package final class CollectorDesk {
       } catch { throw Fault(message: "\(error)", exitCode: 69) }
     case .own(let collector):
       let request = HTTPRequest(
-        method: method, path: PageAPI.prefix + PercentEncoding.decoded(path),
+        method: method, path: PageAPI.prefix + path.percentDecoded,
         query: query.split(separator: "&").map { pair in
           let parts = pair.split(separator: "=", maxSplits: 1).map(String.init)
-          return (parts[0], parts.count > 1 ? PercentEncoding.decoded(parts[1]) : "")
+          return (parts[0], parts.count > 1 ? parts[1].percentDecoded : "")
         }, headers: headers.map { ($0.name.lowercased(), $0.value) }, body: body,
         peer: HTTPPeer(address: "", isLocal: true))
       let response = await collector.answerReader(request, isOwner: true)
@@ -96,7 +98,7 @@ package final class CollectorDesk {
     while true {
       let text = try await ask(
         .get, "/devices",
-        query: "where=\(PercentEncoding.text(expression))&sort=\(PercentEncoding.text(sort))&limit=1000&after=\(after)")
+        query: "where=\(expression.percentEncoded)&sort=\(sort.percentEncoded)&limit=1000&after=\(after)")
       let page = try? JSONValue(parsing: Array(text.utf8))
       for device in page?["devices"]?.array ?? [] { guard take(device) else { return } }
       guard let next = page?["next"]?.int else { return }
@@ -105,32 +107,44 @@ package final class CollectorDesk {
   }
 }
 
-/// Text in a URL (RFC 3986, section 2.1).
-enum PercentEncoding {
-  static func text(_ text: String) -> String {
-    var encoded = ""
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-        UInt8(ascii: "~"):
-        encoded.unicodeScalars.append(Unicode.Scalar(byte))
-      default: encoded += "%" + Hex.encode([byte]).uppercased()
-      }
-    }
-    return encoded
+/// The collector that runs with a state folder, asked over the socket that only the folder's owner can open.
+package final class RunningCollector {
+  /// A page of records has 4 MiB of fields, and little more around them.
+  private static let pageBytesMax = 16 * 1_048_576
+  /// More than a packet may be held for its predecessor.
+  private static let timeout: Duration = .seconds(120)
+
+  private let socket: String
+  private let handle: CurlHandle
+
+  /// - Returns: nil if no collector runs there.
+  package init?(state: String) throws(OutputFailure) {
+    socket = FilePath.joined(state, "reader.sock")
+    guard let address = UnixAddress(path: socket) else { return nil }
+    let descriptor = address.connect()
+    guard descriptor >= 0 else { return nil }
+    close(descriptor)
+    handle = try CurlHandle()
   }
 
-  static func decoded(_ text: String) -> String {
-    var (bytes, rest) = ([UInt8](), Array(text.utf8)[...])
-    while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"), let decoded = Hex.decode(String(decoding: rest.prefix(2), as: UTF8.self)) {
-        bytes += decoded
-        rest = rest.dropFirst(2)
-      } else {
-        bytes.append(byte)
-      }
+  /// - Throws: if it does not answer as a collector does.
+  package func take(_ packet: CarriedPacket) throws(OutputFailure) -> CarriedAnswer {
+    let answer = try handle.post(
+      packet.fileBytes, to: "http://localhost\(CarriedIntake.path)", headers: [], timeout: Self.timeout,
+      unixSocket: socket)
+    guard answer.status == 200, let json = try? JSONValue(parsing: answer.body), let taken = CarriedAnswer(json: json)
+    else {
+      throw OutputFailure("\(socket): answers \(answer.status); are both of one version of prism-collector?")
     }
-    return String(decoding: bytes, as: UTF8.self)
+    return taken
+  }
+
+  /// Asks a path of the API. - Throws: if it does not answer.
+  func ask(
+    _ method: String, _ path: String, headers: [String], body: [UInt8]
+  ) throws(OutputFailure) -> CurlHandle.Answer {
+    try handle.post(
+      body, to: "http://localhost\(PageAPI.prefix)\(path)", headers: headers, timeout: Self.timeout, method: method,
+      unixSocket: socket, answerBytesMax: Self.pageBytesMax)
   }
 }

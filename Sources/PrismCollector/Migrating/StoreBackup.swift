@@ -136,8 +136,7 @@ public struct StoreBackup {
 
   /// The file is the folder's owner's, also where root runs the command, and on the disk before it has its name.
   private static func move(_ source: String, to target: String) throws {
-    var facts = stat()
-    if geteuid() == 0, stat(target.folderOfPath, &facts) == 0 { lchown(source, facts.st_uid, facts.st_gid) }
+    Folder.giveToOwner(source, of: FilePath.folder(of: target))
     let descriptor = open(source, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw fault(source, "can't be opened", errno) }
     defer { close(descriptor) }
@@ -148,8 +147,4 @@ public struct StoreBackup {
   private static func fault(_ path: String, _ what: String, _ code: Int32) -> Fault {
     Fault(description: "\(path) \(what): \(String(cString: strerror(code)))")
   }
-}
-
-extension String {
-  fileprivate var folderOfPath: String { lastIndex(of: "/").map { String(self[..<$0]) } ?? "." }
 }

@@ -17,12 +17,16 @@ struct Notice: Sendable, Equatable {
   }
 
   /// One of the things that it is about.
-  struct Item: Sendable, Equatable {
+  struct Item: ControlMessage {
     static let textBytesMax = 300
 
-    let text: String
+    private(set) var text = ""
     /// A fingerprint, a device, or a type.
-    let object: String
+    private(set) var object = ""
+
+    static let fields: [ControlField<Self>] = [.init("text", \.text), .init("object", \.object)]
+
+    init() {}
 
     init(_ text: String, object: String) {
       (self.text, self.object) = (Self.line(text), Self.line(object))
@@ -65,40 +69,20 @@ struct Notice: Sendable, Equatable {
 
   /// Its unchanging parts, as one text.
   var content: String {
-    let value: JSONValue = [
-      "title": .string(title), "count": .int(count),
-      "items": .array(items.map { ["text": .string($0.text), "object": .string($0.object)] }),
-    ]
-    return value.text
-  }
-
-  init(
-    id: String, receiver: String, event: String, time: Int64, content: String, state: String, attempts: Int,
-    dueTime: Int64, result: String?
-  ) {
-    (self.id, self.receiver, self.event, self.time) = (id, receiver, Event(rawValue: event), time)
-    let value = (try? JSONValue(parsing: content)) ?? .null  // written by `content`
-    (title, count) = (value["title"]?.string ?? "", value["count"]?.int ?? 1)
-    items = (value["items"]?.array ?? []).map { Item($0["text"]?.string ?? "", object: $0["object"]?.string ?? "") }
-    (self.state, self.attempts) = (State(rawValue: state) ?? .dead, attempts)
-    (self.dueTime, self.result) = (dueTime, result)
+    JSONValue(["title": title, "count": count, "items": items]).text
   }
 
   /// As the API shows it, and its own form of a request has it.
   var json: JSONValue {
-    [
-      "id": .string(id), "event": .string(event?.rawValue ?? "test"), "time": .int(time), "title": .string(title),
-      "count": .int(count),
-      "items": .array(items.map { ["text": .string($0.text), "object": .string($0.object)] }),
-    ]
+    JSONValue([
+      "id": id, "event": event?.rawValue ?? "test", "time": time, "title": title, "count": count, "items": items,
+    ])
   }
 
   var shown: JSONValue {
-    .object(
-      (json.object ?? []) + [
-        .init("receiver", .string(receiver)), .init("state", .string(state.rawValue)),
-        .init("attempts", .int(attempts)), .init("result", result.map { .string($0) } ?? .null),
-        .init("nextTime", state == .waiting ? .int(dueTime) : .null),
-      ])
+    json.adding([
+      "receiver": receiver, "state": state.rawValue, "attempts": attempts, "result": result,
+      "nextTime": state == .waiting ? dueTime : nil,
+    ])
   }
 }

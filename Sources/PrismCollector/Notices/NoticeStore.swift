@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismProtocol
 import PrismSQLite
 
 /// Keeps notices, and how far their rules have looked, in tables that all replicas share. A write is at rest when its call returns.
@@ -153,9 +154,13 @@ actor NoticeStore {
 
 extension Notice {
   fileprivate init(_ row: SQLRow<NoticeStore.Column>) {
-    self.init(
-      id: row.text(.id), receiver: row.text(.receiver), event: row.text(.event), time: row.int64(.time),
-      content: row.text(.content), state: row.text(.state), attempts: row.int(.attempts), dueTime: row.int64(.dueTime),
-      result: row.string(.result))
+    (id, receiver, event, time) = (
+      row.text(.id), row.text(.receiver), Event(rawValue: row.text(.event)), row.int64(.time)
+    )
+    let value = (try? JSONValue(parsing: row.text(.content))) ?? .null  // written by `content`
+    (title, count) = (value["title"]?.string ?? "", value["count"]?.int ?? 1)
+    items = value["items"].flatMap { [Item](controlJSON: $0) } ?? []
+    (state, attempts) = (State(rawValue: row.text(.state)) ?? .dead, row.int(.attempts))
+    (dueTime, result) = (row.int64(.dueTime), row.string(.result))
   }
 }

@@ -1,4 +1,5 @@
-import PrismProtocol
+import PrismBase
+import PrismConfig
 
 /// Where reports are handed on to. One is fed by one task, page after page.
 protocol ReportOutput: Sendable {
@@ -23,30 +24,6 @@ struct ReportBatching: Sendable, Equatable {
   var patience: Duration = .zero
 }
 
-/// A report that an output's other side refuses for good.
-struct RefusedReport: Sendable, Equatable {
-  var id: Int64
-  /// In words. Never a report's content.
-  var cause: String
-}
-
-/// A dead letter of an output: its report stays in the store as long as any other.
-struct DeadReport: Sendable, Equatable {
-  var id: Int64
-  var cause: String
-  /// When it was refused, milliseconds since 1970.
-  var time: Int64
-  /// An operator hands it on again.
-  var isRequeued: Bool
-
-  var json: JSONValue {
-    ["id": .int(id), "cause": .string(cause), "time": .int(time), "requeued": .bool(isRequeued)]
-  }
-}
-
-/// An operator's change of dead letters.
-enum DeadChange: String, CaseIterable { case requeue, drop }
-
 /// Why an output takes nothing now. Never a report's content.
 package struct OutputFailure: Error, Equatable, CustomStringConvertible {
   /// In words, for the log and `/readyz`.
@@ -63,21 +40,21 @@ package struct OutputFailure: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Where one output reads from, and where it notes how far it came.
-protocol OutputSource: Sendable {
-  /// false: another replica feeds this output now.
-  func lead() async throws(StoreFailure) -> Bool
-  /// The id of the last report that was handed on; 0 before the first.
-  func cursor() async throws(StoreFailure) -> Int64
-  /// Reports behind `id` with their payloads. A report that commits later never has a lower id.
-  func next(after id: Int64, limit: Int) async throws(StoreFailure) -> [StoredReport]
-  /// Notes how far it came, and adds dead letters, in one commit: both survive a crash once this returns.
-  func note(cursor id: Int64, refused: [RefusedReport]) async throws(StoreFailure)
-  func deadCount() async throws(StoreFailure) -> Int
-  /// Dead letters behind `id`, by ascending ids.
-  /// - Parameter onlyRequeued: those that an operator hands on again.
-  func dead(after id: Int64, limit: Int, onlyRequeued: Bool) async throws(StoreFailure) -> [DeadReport]
-  /// - Returns: how many dead letters have an id in the range.
-  func change(dead ids: ClosedRange<Int64>, _ change: DeadChange) async throws(StoreFailure) -> Int
-  func close() async
+extension CollectorConfiguration.Output {
+  func output(_ time: any TimeSource) -> any ReportOutput {
+    switch target {
+    case .ndjson(nil, _, _, _): NDJSONOutput(nil, name: name, time: time)
+    case .ndjson(let folder?, let compresses, let bytesMax, let age):
+      NDJSONOutput(
+        .init(folder: folder, compresses: compresses, bytesMax: bytesMax, age: age), name: name, time: time)
+    case .otlp(let url, let headers, let encoding, let timeout):
+      OTLPOutput(.init(url: url, headers: headers, encoding: encoding, timeout: timeout))
+    case .kafka(let brokers, let topic, let propertiesFile, let timeout):
+      KafkaOutput(
+        .init(brokers: brokers, topic: topic, propertiesFile: propertiesFile, timeout: timeout), time: time)
+    case .clickHouse(let url, let database, let user, let passwordFile, let timeout):
+      ClickHouseOutput(
+        .init(url: url, database: database, user: user, passwordFile: passwordFile, timeout: timeout), name: name)
+    }
+  }
 }

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismHTTP
+import PrismProtocol
 import Synchronization
 
 /// The exports that are made and sent now. One that is large waits in a file for its reader, however slowly that one reads.
@@ -10,26 +11,19 @@ final class Exports: Sendable {
   static let openMax = 16
 
   private let folder: String
-  private let state = Mutex((builds: 0, open: 0))
+  private static let refusal = "too many exports are made or sent; try again"
+  private let builds = ReadGate(countMax: buildsMax, refusal, retryAfterSeconds: 5)
+  private let open = ReadGate(countMax: openMax, refusal, retryAfterSeconds: 5)
 
   init(folder: String) { self.folder = folder }
-
-  /// A place among those that are open; given back when its answer has left.
-  private final class Place: Sendable {
-    private let exports: Exports
-    init(_ exports: Exports) { self.exports = exports }
-    deinit { exports.state.withLock { $0.open -= 1 } }
-  }
 
   /// - Parameter body: writes the export, and returns its headers.
   /// - Throws: 503 where too many are made or sent, or the file can't be written.
   func make(
     _ body: (inout ExportFile) async throws(CollectorRefusal) -> [(name: String, value: String)]
   ) async throws(CollectorRefusal) -> HTTPResponse {
-    guard let place = begin() else {
-      throw CollectorRefusal(503, "too many exports are made or sent; try again", retryAfterSeconds: 5)
-    }
-    defer { state.withLock { $0.builds -= 1 } }
+    let (place, building) = (try open.take(), try builds.take())
+    defer { withExtendedLifetime(building) {} }
     var file = ExportFile(folder: folder)
     var response = HTTPResponse(status: 200, headers: try await body(&file))
     do throws(FileError) {
@@ -40,15 +34,6 @@ final class Exports: Sendable {
       }
     } catch { throw CollectorRefusal(503, "the export can't be written to the disk", retryAfterSeconds: 30) }
     return response
-  }
-
-  private func begin() -> Place? {
-    let isTaken = state.withLock { state in
-      guard state.builds < Self.buildsMax, state.open < Self.openMax else { return false }
-      state = (state.builds + 1, state.open + 1)
-      return true
-    }
-    return isTaken ? Place(self) : nil
   }
 }
 
@@ -85,5 +70,39 @@ struct ExportFile {
     if file == nil { file = try UnnamedFile(in: folder, name: "export") }
     try file?.append(bytes)
     bytes.removeAll(keepingCapacity: true)
+  }
+}
+
+// Reports as a file.
+extension PageAPI {
+  private static let exportBytesMax = 32 * 1_048_576
+  /// A part that is begun is read to its end, for less than a second.
+  private static let exportBudget: Duration = .seconds(4)
+
+  /// `GET /export`: newest first. `Prism-Next` is there where there are more: the `before` of the next file.
+  func export(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let format = try request.word("format", ExportFormat.self) ?? .ndjson
+    let limit = try request.number("limit", in: 1...10_000) ?? 10_000
+    var wanted = try filter(request)
+    wanted.isNewestFirst = true
+    let (question, started) = (wanted, collector.time.uptime)
+    return try await collector.access.page.exports.make { (file: inout ExportFile) async throws(CollectorRefusal) in
+      var (wanted, count, next) = (question, 0, Int64?.none)
+      try file.append(format.head)
+      while count < limit, file.byteCount < Self.exportBytesMax, collector.time.uptime - started < Self.exportBudget {
+        wanted.limit = min(1000, limit - count)
+        let page = try await page(wanted)
+        for report in page.reports { try file.append(format.line(report)) }
+        count += page.reports.count
+        next = page.next
+        guard let next else { break }
+        wanted.before = next
+      }
+      let headers = [
+        (name: "Content-Type", value: format.contentType),
+        (name: "Content-Disposition", value: "attachment; filename=\"reports.\(format.rawValue)\""),
+      ]
+      return headers + (next.map { [(name: "Prism-Next", value: String($0))] } ?? [])
+    }
   }
 }

@@ -4,7 +4,7 @@ import PrismHTTP
 import PrismProtocol
 
 /// Answers the API about notices and their receivers.
-struct NoticeAPI {
+struct NoticeAPI: PageAnswers {
   let api: PageAPI
 
   private var collector: Collector { api.collector }
@@ -26,15 +26,14 @@ struct NoticeAPI {
     }
     let next = page.count == limit ? page.last.map { "\($0.time)-\($0.id)" } : nil
     return PageAPI.json([
-      "receivers": .array(
-        collector.options.notices.map { receiver in
-          [
-            "name": .string(receiver.name), "form": .string(receiver.form.rawValue),
-            "on": .array(receiver.events.map { .string($0.rawValue) }), "isSigned": .bool(receiver.secret != nil),
-          ]
-        }),
-      "counts": .object(Notice.State.allCases.map { .init($0.rawValue, .int(counts[$0] ?? 0)) }),
-      "notices": .array(page.map(\.shown)), "next": next.map { .string($0) } ?? .null,
+      "receivers": collector.options.notices.map { receiver in
+        JSONValue([
+          "name": receiver.name, "form": receiver.form.rawValue, "on": receiver.events.map(\.rawValue),
+          "isSigned": receiver.secret != nil,
+        ])
+      },
+      "counts": JSONValue.object(Notice.State.allCases.map { .init($0.rawValue, .int(counts[$0] ?? 0)) }),
+      "notices": page.map(\.shown), "next": next,
     ])
   }
 
@@ -54,8 +53,7 @@ struct NoticeAPI {
   func test(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let name = try PageAPI.body(request, known: ["receiver"])["receiver"]?.string ?? ""
     guard collector.options.notices.contains(where: { $0.name == name }) else {
-      let names = collector.options.notices.map(\.name).joined(separator: ", ")
-      throw CollectorRefusal(404, "there is no receiver of this name; there are: \(names.isEmpty ? "none" : names)")
+      throw .unknown("receiver", among: collector.options.notices.map(\.name))
     }
     let now = collector.time.unixMilliseconds
     let notice = Notice(
@@ -63,8 +61,8 @@ struct NoticeAPI {
       items: [])
     let store = store
     try await api.ask { () throws(StoreFailure) in try await store.add(notice) }
-    api.note(request.reader, did: "tested a receiver of notices", to: name, from: request.http)
-    return PageAPI.json(notice.shown)
+    api.note(request, did: "tested a receiver of notices", to: name)
+    return PageAPI.json(of: notice.shown)
   }
 
   /// `POST /notices/{id}` with `{"action": "send"}` or `{"action": "drop"}`.
@@ -76,7 +74,7 @@ struct NoticeAPI {
       try await store.change(id, isSentAgain: action == "send", now: now)
     }
     guard isChanged else { throw CollectorRefusal(404, "there is no such notice that could be changed so") }
-    api.note(request.reader, did: "notice: \(action)", to: id, from: request.http)
-    return PageAPI.json(["id": .string(id), "action": .string(action)])
+    api.note(request, did: "notice: \(action)", to: id)
+    return PageAPI.json(["id": id, "action": action])
   }
 }

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismHTTP
 import PrismProtocol
 
@@ -40,7 +41,7 @@ extension PageAPI {
     wanted.limit = try request.number("limit", in: 1...1000) ?? 100
     wanted.isNewestFirst = request.http.parameter("order") != "oldest"
     let page = try await page(wanted)
-    return Self.reports(page.reports, next: page.next.map { .int($0) } ?? .null, reach: page.reach)
+    return page.answer(JSONValue(["next": page.next, "readSince": page.reach.since]))
   }
 
   /// The first reports of the filter, in its order.
@@ -49,38 +50,15 @@ extension PageAPI {
     return try await ask { () throws(StoreFailure) in try await scan.page(wanted, of: store) }
   }
 
-  private static func reports(_ page: [StoredReport], next: JSONValue, reach: ReportScan.Reach) -> HTTPResponse {
-    var body = Array(#"{"reports":["#.utf8)
-    for (index, report) in page.enumerated() {
-      if index > 0 { body.append(UInt8(ascii: ",")) }
-      body += report.jsonText
-    }
-    body += Array("],\"next\":\(next.text),\"readSince\":\(since(reach).text)}\n".utf8)
-    return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body)
-  }
-
-  /// null: everything was read.
-  static func since(_ reach: ReportScan.Reach) -> JSONValue { reach.since.map { .int($0) } ?? .null }
-
   /// `GET /reports/{id}`
   func report(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let found = try await found(request)
-    return HTTPResponse(
-      status: 200, headers: [("Content-Type", "application/json")], body: found.jsonText + [UInt8(ascii: "\n")])
+    .json(try await found(request).jsonText)
   }
 
   /// `GET /reports/{id}/payload`: always a file, of any content.
   func payload(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let found = try await found(request)
-    guard let payload = found.payload else {
-      throw CollectorRefusal(404, "this report has no payload, or it is damaged")
-    }
-    return HTTPResponse(
-      status: 200,
-      headers: [
-        ("Content-Type", "application/octet-stream"),
-        ("Content-Disposition", "attachment; filename=\"report-\(found.id).bin\""),
-      ], body: payload)
+    return try found.payloadAnswer([("Content-Disposition", "attachment; filename=\"report-\(found.id).bin\"")])
   }
 
   private func found(_ request: PageRequest) async throws(CollectorRefusal) -> StoredReport {
@@ -99,7 +77,142 @@ extension PageAPI {
     let queries = try scan.queries
     let types = try await ask { () throws(StoreFailure) in try await queries.types(limit: 1000) }
     return Self.json([
-      "types": .array(types.map { ["namespace": .string($0.namespace), "type": .string($0.type)] })
+      "types": types.map { JSONValue(["namespace": $0.namespace, "type": $0.type]) }
     ])
+  }
+}
+
+// Counts and numbers over time.
+extension PageAPI {
+  private static let bucketWidths: [Int64] = [
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800,
+    2_592_000, 31_536_000,
+  ]
+  /// Groups of a chart; the others are one.
+  private static let groupsMax = 12
+
+  /// `GET /histogram`: how many reports there were, by time and group.
+  func histogram(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let (wanted, grouping) = (try timed(request), try grouping(request))
+    let scan = try scan
+    let (counts, reach) = try await ask { () throws(StoreFailure) in try await scan.counts(wanted, grouping) }
+    let (groups, total) = Self.largest(counts)
+    var cells: [Int64: [String: Int]] = [:]
+    for count in counts {
+      let group = groups.contains(count.group) ? count.group : "…"
+      cells[count.time, default: [:]][group, default: 0] += count.count
+    }
+    let buckets = cells.sorted { $0.key < $1.key }.map { time, counts in
+      JSONValue(["time": time, "counts": JSONValue(byName: counts)])
+    }
+    return Self.json([
+      "since": wanted.since, "until": wanted.until, "bucketMilliseconds": grouping.bucketMilliseconds,
+      "groups": groups, "buckets": buckets, "total": total, "readSince": reach.since,
+    ])
+  }
+
+  /// The largest groups, and how many reports all have.
+  private static func largest(_ counts: [ReportCount]) -> (groups: [String], total: Int) {
+    var sums: [String: Int] = [:]
+    for count in counts { sums[count.group, default: 0] += count.count }
+    let sorted = sums.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+    let groups = sorted.prefix(groupsMax).map(\.key)
+    return (groups + (sorted.count > groupsMax ? ["…"] : []), sums.values.reduce(0, +))
+  }
+
+  /// `GET /aggregate`: the numbers of a field of the meta, by time and group.
+  func aggregate(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let (wanted, grouping) = (try timed(request), try grouping(request))
+    let path = try Self.path(request.http.parameter("key") ?? "", "key")
+    let scan = try scan
+    let (numbers, reach) = try await ask { () throws(StoreFailure) in
+      try await scan.numbers(wanted, path: path, grouping)
+    }
+    let groups = Self.largest(numbers.map { ReportCount(time: 0, group: $0.group, count: 1) }).groups
+    var (all, cells) = ([String: [Double]](), [Int64: [String: [Double]]]())
+    for number in numbers {
+      let group = groups.contains(number.group) ? number.group : "…"
+      all[group, default: []].append(number.value)
+      cells[number.time, default: [:]][group, default: []].append(number.value)
+    }
+    let buckets = cells.sorted { $0.key < $1.key }.map { time, groups in
+      JSONValue(["time": time, "groups": JSONValue(byName: groups.mapValues { NumberSummary($0).json })])
+    }
+    return Self.json([
+      "since": wanted.since, "until": wanted.until, "bucketMilliseconds": grouping.bucketMilliseconds,
+      "groups": groups, "summary": JSONValue(byName: all.mapValues { NumberSummary($0).json }), "buckets": buckets,
+      "readSince": reach.since,
+    ])
+  }
+
+  // MARK: Questions
+
+  /// A chart has a time: the last 24 hours unless the request names another.
+  func timed(_ request: PageRequest) throws(CollectorRefusal) -> ReportFilter {
+    var wanted = try filter(request)
+    let until = wanted.until ?? collector.time.unixMilliseconds + 1
+    let since = wanted.since ?? until - 86_400_000
+    guard since < until else { throw CollectorRefusal(400, "since: must be before until") }
+    (wanted.since, wanted.until) = (since, until)
+    return wanted
+  }
+
+  private func grouping(_ request: PageRequest) throws(CollectorRefusal) -> ReportGrouping {
+    let wanted = try timed(request)
+    let buckets = try request.number("buckets", in: 1...400) ?? 60
+    let seconds = ((wanted.until ?? 0) - (wanted.since ?? 0)) / 1000 / Int64(buckets)
+    let width = Self.bucketWidths.first { $0 >= seconds } ?? Self.bucketWidths[Self.bucketWidths.count - 1]
+    return ReportGrouping(bucketMilliseconds: width * 1000, key: try Self.key(request.http.parameter("by") ?? ""))
+  }
+
+  private static func key(_ word: String) throws(CollectorRefusal) -> ReportGrouping.Key {
+    switch word {
+    case "": return .nothing
+    case "type": return .type
+    case "namespace": return .namespace
+    case "device": return .device
+    case "kind": return .kind
+    case _ where word.hasPrefix("meta."): return .meta(try path(String(word.dropFirst("meta.".count)), "by"))
+    default: throw CollectorRefusal(400, "by: must be type, namespace, device, kind, or meta.KEY")
+    }
+  }
+
+  /// The path of a field, as a condition on metas has it.
+  static func path(_ text: String, _ parameter: String) throws(CollectorRefusal) -> [String] {
+    do throws(MetaCondition.Fault) {
+      let condition = try MetaCondition(text)
+      if condition.comparison == .exists { return condition.path }
+    } catch { throw CollectorRefusal(400, "\(parameter): \(error.reason)") }
+    throw CollectorRefusal(400, "\(parameter): names one field of the meta, as `ms` or `net.code`")
+  }
+}
+
+/// The figures of a set of numbers.
+struct NumberSummary: Sendable, Equatable {
+  let count: Int
+  let sum: Double
+  let minimum: Double, maximum: Double
+  let median: Double, percentile95: Double
+
+  var average: Double { sum / Double(count) }
+
+  var json: JSONValue {
+    [
+      "count": .int(count), "avg": .double(average), "min": .double(minimum), "p50": .double(median),
+      "p95": .double(percentile95), "max": .double(maximum),
+    ]
+  }
+
+  /// - Parameter values: at least one.
+  init(_ values: [Double]) {
+    let sorted = values.sorted()
+    (count, sum) = (sorted.count, sorted.reduce(0, +))
+    (minimum, maximum) = (sorted[0], sorted[sorted.count - 1])
+    (median, percentile95) = (Self.rank(sorted, 50), Self.rank(sorted, 95))
+  }
+
+  /// The nearest rank: the smallest number that this share of all does not exceed.
+  private static func rank(_ sorted: [Double], _ percent: Int) -> Double {
+    sorted[max(0, (sorted.count * percent + 99) / 100 - 1)]
   }
 }

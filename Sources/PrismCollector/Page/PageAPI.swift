@@ -3,12 +3,13 @@ import PrismHTTP
 import PrismProtocol
 
 /// Answers the page and its API at the reader's address (docs/page.md).
-struct PageAPI: Sendable {
+struct PageAPI: PageAnswers {
   static let prefix = "/api/v1"
 
   let collector: Collector
 
   init(_ collector: Collector) { self.collector = collector }
+  init(api: PageAPI) { self = api }
 
   /// Whether the path is the page's or the API's.
   static func owns(_ path: String) -> Bool {
@@ -81,14 +82,28 @@ struct PageAPI: Sendable {
 
   // MARK: Answers
 
-  static func json(_ value: JSONValue, headers: [(name: String, value: String)] = []) -> HTTPResponse {
+  static func json(_ members: KeyValuePairs<String, any ControlValue>) -> HTTPResponse { json(of: JSONValue(members)) }
+
+  static func json(of value: JSONValue, headers: [(name: String, value: String)] = []) -> HTTPResponse {
     HTTPResponse(status: 200, contentType: "application/json", headers: headers, text: value.text + "\n")
   }
 
   /// A line of the log for each change: who did what, to what.
-  func note(_ reader: ReaderIdentity?, did what: String, to object: String, from request: HTTPRequest) {
+  func note(_ request: PageRequest, did what: String, to object: String) {
     collector.log.info(
       "changed through the page",
-      ["who": reader?.name ?? "", "address": request.peer.address, "did": what, "object": object])
+      ["who": request.reader?.name ?? "", "address": request.http.peer.address, "did": what, "object": object])
+  }
+}
+
+extension JSONValue {
+  /// In the order of the names.
+  init(byName members: [String: some ControlValue]) {
+    self = .object(members.sorted { $0.key < $1.key }.map { Member($0.key, $0.value.controlJSON) })
+  }
+
+  /// An object with further members.
+  func adding(_ members: KeyValuePairs<String, any ControlValue>) -> JSONValue {
+    .object((object ?? []) + (JSONValue(members).object ?? []))
   }
 }

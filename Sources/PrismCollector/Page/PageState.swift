@@ -3,9 +3,6 @@ import Synchronization
 
 /// The state that all readers share: those of the page, and devices that ask for records.
 final class PageState: Sendable {
-  /// Of live tails at a time.
-  static let tailsMax = 64
-
   let reading = ReadGate()
   /// Questions of devices for records.
   let asking = ReadGate()
@@ -14,12 +11,13 @@ final class PageState: Sendable {
   let crashes: CrashIndex
   let symbols: Symbolizer
   let devices = DeviceIndex()
+  /// Live tails, which end when the collector stops, and what they look at.
+  let tailing = ReadGate(countMax: 64, "64 live tails are open; close one", retryAfterSeconds: 5)
   let tails: TailLooks
   let crashStates: CrashStateStore
   let notices: NoticeStore
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
-  private let state = Mutex((tails: 0, isClosed: false))
 
   init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
     symbols = Symbolizer(options.symbolFolder, log: log)
@@ -29,25 +27,55 @@ final class PageState: Sendable {
     notices = NoticeStore(options.fleet)
     crashStates = CrashStateStore(options.fleet)
   }
+}
 
-  /// The collector stops: tails end.
+/// Bounds how many of one thing there are at a time: each holds memory, and questions share one connection.
+final class ReadGate: Sendable {
+  static let questionsMax = 32
+
+  /// One of them, until its last reference is gone.
+  final class Place: Sendable {
+    private let gate: ReadGate
+
+    fileprivate init(_ gate: ReadGate) { self.gate = gate }
+    deinit { gate.state.withLock { $0.open -= 1 } }
+  }
+
+  private let countMax: Int
+  private let refusal: CollectorRefusal
+  private let state = Mutex((open: 0, isClosed: false))
+
+  /// - Parameter message: says that there are too many.
+  init(
+    countMax: Int = questionsMax, _ message: String = "too many questions at once; try again",
+    retryAfterSeconds: Int = 1
+  ) {
+    self.countMax = countMax
+    refusal = CollectorRefusal(503, message, retryAfterSeconds: retryAfterSeconds)
+  }
+
+  /// From now on there are no more.
   func close() { state.withLock { $0.isClosed = true } }
 
   var isClosed: Bool { state.withLock { $0.isClosed } }
 
-  /// - Throws: 503 where too many tails are open.
-  func tail<Result: Sendable>(
-    _ body: () async throws(CollectorRefusal) -> Result
-  ) async throws(CollectorRefusal) -> Result {
+  /// - Throws: 503 where there are too many.
+  func take() throws(CollectorRefusal) -> Place {
     let isTaken = state.withLock { state in
-      guard state.tails < Self.tailsMax, !state.isClosed else { return false }
-      state.tails += 1
+      guard state.open < countMax, !state.isClosed else { return false }
+      state.open += 1
       return true
     }
-    guard isTaken else {
-      throw CollectorRefusal(503, "\(Self.tailsMax) live tails are open; close one", retryAfterSeconds: 5)
-    }
-    defer { state.withLock { $0.tails -= 1 } }
+    guard isTaken else { throw refusal }
+    return Place(self)
+  }
+
+  /// - Throws: 503 where there are too many.
+  func run<Result: Sendable>(
+    _ body: () async throws(CollectorRefusal) -> Result
+  ) async throws(CollectorRefusal) -> Result {
+    let place = try take()
+    defer { withExtendedLifetime(place) {} }
     return try await body()
   }
 }

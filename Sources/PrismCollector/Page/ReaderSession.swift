@@ -1,6 +1,9 @@
 import PrismBase
 import PrismHTTP
 import PrismPacket
+import PrismProtocol
+import PrismSQLite
+import Synchronization
 
 /// A session of the page: a cookie that a reader's token signed. Nothing of it is kept here until it is signed out
 /// (`EndedSessions`), so every replica knows it, a restart ends no session, and it ends with its token.
@@ -15,10 +18,6 @@ struct ReaderSession: Sendable, Equatable {
   let nonce: String
   /// The token's code of the others.
   let code: String
-
-  private init(role: ReaderIdentity.Role, expires: Int64, nonce: String, code: String) {
-    (self.role, self.expires, self.nonce, self.code) = (role, expires, nonce, code)
-  }
 
   /// The text that the token signs.
   private static func text(_ role: ReaderIdentity.Role, _ expires: Int64, _ nonce: String) -> String {
@@ -36,6 +35,25 @@ struct ReaderSession: Sendable, Equatable {
     return ReaderSession(role: role, expires: expires, nonce: nonce, code: code)
   }
 
+  /// - Returns: SHA-256 of the token that signed it; nil: no token of `tokens` did, or it expired.
+  func tokenHash(of tokens: TokenAuthenticator, now: Int64) async -> String? {
+    guard expires > now / 1000 else { return nil }
+    return await tokens.signer(of: Self.text(role, expires, nonce), code: code)
+  }
+
+  /// A page of another origin can send the cookie, but can't read this: every change must bring it.
+  var changeToken: String { (try? Hashing.sha256(Array("prism change\n\(code)".utf8))).map { Hex.encode($0) } ?? "" }
+
+  /// `Set-Cookie`. - Parameter session: nil ends any session.
+  static func header(_ session: ReaderSession?, isSecure: Bool) -> (name: String, value: String) {
+    let value = session.map { "\($0.role.rawValue).\($0.expires).\($0.nonce).\($0.code)" } ?? ""
+    let seconds = session == nil ? 0 : lifetimeSeconds
+    let secure = isSecure ? "; Secure" : ""
+    return ("Set-Cookie", "\(cookieName)=\(value); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(seconds)\(secure)")
+  }
+}
+
+extension ReaderSession {
   /// Reads the cookie of a request; nil: it has no cookie of this form.
   init?(_ request: HTTPRequest) {
     let pairs = request.headers("cookie").flatMap { $0.split(separator: ";") }
@@ -49,30 +67,179 @@ struct ReaderSession: Sendable, Equatable {
     else { return nil }
     self.init(role: role, expires: expires, nonce: String(parts[2]), code: String(parts[3]))
   }
+}
 
-  /// - Returns: SHA-256 of the token that signed it; nil: no token of `tokens` did, or it expired.
-  func tokenHash(of tokens: TokenAuthenticator, now: Int64) async -> String? {
-    guard expires > now / 1000 else { return nil }
-    return await tokens.signer(of: Self.text(role, expires, nonce), code: code)
+/// The one who reads: the role, and a name for the log.
+struct ReaderIdentity: Sendable, Equatable {
+  enum Role: String, Sendable, CaseIterable {
+    /// Reads.
+    case viewer
+    /// Changes, too.
+    case `operator`
   }
 
-  /// A page of another origin can send the cookie, but can't read this: every change must bring it.
-  var changeToken: String { (try? Hashing.sha256(Array("prism change\n\(code)".utf8))).map { Hex.encode($0) } ?? "" }
+  let role: Role
+  /// `owner`, `local`, or the role with the first digits of the token's SHA-256: it tells two tokens apart, and shows
+  /// neither.
+  let name: String
+  /// The session that the request came with; nil: it came without one, so no web page can have sent it by itself.
+  var session: ReaderSession?
 
-  private var value: String { "\(role.rawValue).\(expires).\(nonce).\(code)" }
+  /// Of the Unix socket, which only the owner of the state folder can open.
+  static let owner = ReaderIdentity(role: .operator, name: "owner")
+  /// Of a collector without tokens, asked from its own machine.
+  static let local = ReaderIdentity(role: .viewer, name: "local")
+  /// The same of a collector that was started with `--dev`.
+  static let trial = ReaderIdentity(role: .operator, name: "operator (--dev)")
+}
 
-  /// `Set-Cookie`.
-  func header(isSecure: Bool) -> (name: String, value: String) {
-    Self.header(value, seconds: Self.lifetimeSeconds, isSecure: isSecure)
+extension ReaderIdentity {
+  /// - Parameter hash: SHA-256 of the token, in hexadecimal digits.
+  init(role: Role, hash: String, session: ReaderSession? = nil) {
+    self.init(role: role, name: "\(role.rawValue) \(hash.prefix(8))", session: session)
   }
 
-  /// `Set-Cookie` that ends any session.
-  static func endingHeader(isSecure: Bool) -> (name: String, value: String) {
-    header("", seconds: 0, isSecure: isSecure)
+  init(role: Role, token: String, session: ReaderSession? = nil) {
+    let hash = (try? Hashing.sha256(Array(token.utf8))).map { Hex.encode($0) } ?? ""
+    self.init(role: role, hash: hash, session: session)
+  }
+}
+
+// Signing in and out.
+extension PageAPI {
+  private static let bodyBytesMax = 4096
+
+  /// `GET /session`: who is signed in; what a client needs for changes.
+  func session(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    Self.json(of: Self.described(request.reader, needsToken: collector.access.needsReaderToken))
   }
 
-  private static func header(_ value: String, seconds: Int64, isSecure: Bool) -> (name: String, value: String) {
-    let secure = isSecure ? "; Secure" : ""
-    return ("Set-Cookie", "\(cookieName)=\(value); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(seconds)\(secure)")
+  private static func described(_ reader: ReaderIdentity?, needsToken: Bool) -> JSONValue {
+    JSONValue([
+      "signedIn": reader != nil, "needsToken": needsToken, "role": reader?.role.rawValue, "name": reader?.name,
+      "changeToken": reader?.session?.changeToken, "expires": reader?.session.map { $0.expires * 1000 },
+      "version": PrismVersion.current,
+    ])
+  }
+
+  /// `POST /session` with `{"token": …}`: begins a session.
+  func signIn(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    // A form of another origin can't send this type without asking first.
+    guard request.http.header("content-type")?.hasPrefix("application/json") == true else {
+      throw CollectorRefusal(400, "send the token as application/json: {\"token\": \"…\"}")
+    }
+    guard request.http.body.count <= Self.bodyBytesMax,
+      let token = (try? JSONValue(parsing: request.http.body))?["token"]?.string, !token.isEmpty
+    else { throw CollectorRefusal(400, "the body must be {\"token\": \"…\"}") }
+    let reader = try await collector.access.signIn(token, from: request.http.peer)
+    collector.log.info(
+      "a reader signed in at the page", ["who": reader.name, "address": request.http.peer.address])
+    let cookie = reader.session.map { ReaderSession.header($0, isSecure: collector.options.tls != nil) }
+    return Self.json(of: Self.described(reader, needsToken: true), headers: [cookie].compactMap { $0 })
+  }
+
+  /// `POST /session/end`: the session ends, here and at all replicas, and the browser forgets it.
+  func signOut(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    if let reader = request.reader {
+      try Self.checkChange(request.http, reader)
+      if let session = reader.session { try await collector.access.endedSessions.end(session) }
+    }
+    let cookie = ReaderSession.header(nil, isSecure: collector.options.tls != nil)
+    return Self.json(of: Self.described(nil, needsToken: collector.access.needsReaderToken), headers: [cookie])
+  }
+}
+
+/// Counts sign-ins that failed, so that no address tries many tokens.
+final class SignInLimit: Sendable {
+  /// Of one address in a minute.
+  static let failuresMax = 10
+  /// Addresses that are known; past it all others share one count.
+  private static let addressesMax = 1000
+
+  private struct State {
+    var minute: Int64 = 0
+    var failures: [String: Int] = [:]
+  }
+
+  private let state = Mutex(State())
+  private let time: any TimeSource
+
+  init(time: any TimeSource) { self.time = time }
+
+  private func key(_ address: String, _ state: State) -> String {
+    state.failures[address] == nil && state.failures.count >= Self.addressesMax ? "other" : address
+  }
+
+  private func renew(_ state: inout State) {
+    let minute = time.uptime.components.seconds / 60
+    if minute != state.minute { state = State(minute: minute) }
+  }
+
+  /// - Returns: whether the address may try.
+  func allows(_ address: String) -> Bool {
+    state.withLock { state in
+      renew(&state)
+      return state.failures[key(address, state), default: 0] < Self.failuresMax
+    }
+  }
+
+  func failed(_ address: String) {
+    state.withLock { state in
+      renew(&state)
+      state.failures[key(address, state), default: 0] += 1
+    }
+  }
+}
+
+/// Knows which sessions of the page were signed out, by this replica and others, until they would have expired. They are read
+/// again when 2 s have passed, so that a session ends everywhere within 5.
+actor EndedSessions {
+  /// Sessions that are remembered; past them, those that expire first are forgotten.
+  static let countMax = 100_000
+  private static let interval: Duration = .seconds(2)
+
+  private enum Column: String, SQLiteColumn { case nonce, expires }
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.sessions")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private let session: FleetSession
+  private let time: any TimeSource
+  private var nonces: Set<String>?
+  private var readAt: Duration?
+
+  init(_ database: FleetDatabase, time: any TimeSource) { (session, self.time) = (FleetSession(database), time) }
+
+  /// - Throws: 503 while nothing is known.
+  func contains(_ session: ReaderSession) throws(CollectorRefusal) -> Bool {
+    if readAt.map({ time.uptime - $0 >= Self.interval }) ?? true {
+      readAt = time.uptime
+      do throws(StoreFailure) { nonces = try read() } catch {
+        if nonces == nil { readAt = nil }
+      }
+    }
+    guard let nonces else { throw .unreadable }
+    return nonces.contains(session.nonce)
+  }
+
+  /// At rest when it returns. - Throws: 503 if it can't be stored: then the session goes on.
+  func end(_ ended: ReaderSession) throws(CollectorRefusal) {
+    let now = time.unixMilliseconds / 1000
+    do throws(StoreFailure) {
+      try session.write { statements in
+        try statements.insert(
+          Column.self, into: "ended_sessions", [ended.nonce, ended.expires], onConflict: "DO NOTHING")
+        try statements.run("DELETE FROM ended_sessions WHERE expires < $1", [now])
+        try statements.run(
+          """
+          DELETE FROM ended_sessions WHERE nonce IN (SELECT nonce FROM ended_sessions
+            ORDER BY expires DESC, nonce LIMIT 1000 OFFSET \(Self.countMax))
+          """)
+      }
+    } catch { throw .unreadable }
+    nonces?.insert(ended.nonce)
+  }
+
+  private func read() throws(StoreFailure) -> Set<String> {
+    try session.read { Set(try $0.rows(of: Column.self, "FROM ended_sessions").map { $0.text(.nonce) }) }
   }
 }

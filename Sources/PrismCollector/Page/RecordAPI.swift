@@ -4,7 +4,7 @@ import PrismPacket
 import PrismProtocol
 
 /// Answers the API about one record, and changes records (docs/records.md, "Change records").
-struct RecordAPI {
+struct RecordAPI: PageAnswers {
   static let prefix = "/records/{namespace}/{table}"
 
   /// Changes of one transaction.
@@ -88,7 +88,7 @@ struct RecordAPI {
         lines.areTaken()
       }
     } catch { throw lines.refusal(error) }
-    return PageAPI.json(["stored": .int(counts.stored), "deleted": .int(counts.deleted)])
+    return PageAPI.json(["stored": counts.stored, "deleted": counts.deleted])
   }
 
   /// Makes the changes in one transaction, counts them, and writes them to the log.
@@ -100,14 +100,14 @@ struct RecordAPI {
     let what = changes.count == 1 ? changes[0].id.text : "\(changes.count) records"
     do throws(RecordFailure) {
       let results = try await store.change(changes, of: place, if: condition)
-      counts.countRecordChange("done", changes.count)
+      counts.count(.recordChanges, "done", changes.count)
       if place.table == .tags { api.collector.access.page.devices.change() }
       api.note(
-        request.reader, did: changes.count == 1 ? "record: \(changes[0].action.name)" : "records",
-        to: "\(place.namespace)/\(place.table)/\(what)\(place.device.map { " of \($0)" } ?? "")", from: request.http)
+        request, did: changes.count == 1 ? "record: \(changes[0].action.name)" : "records",
+        to: "\(place.namespace)/\(place.table)/\(what)\(place.device.map { " of \($0)" } ?? "")")
       return results
     } catch {
-      counts.countRecordChange("refused", changes.count)
+      counts.count(.recordChanges, "refused", changes.count)
       throw CollectorRefusal(error, changes)
     }
   }
@@ -209,5 +209,42 @@ extension CollectorRefusal {
       }
       self.place = index
     }
+  }
+}
+
+// Finding records.
+extension RecordAPI {
+  /// `GET /records`: a page of one table or of one device, by ascending server id.
+  func find(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    var http = request.http
+    http.query.removeAll { $0.value.isEmpty || $0.name == "field" }
+    return try await find(try RecordFilter(http), where: try MetaCondition.all("field", request.http))
+  }
+
+  /// - Parameter conditions: of the fields. Rows are read until there are enough, or for `ReportScan.pageBudget`; `next` is where to
+  ///   go on.
+  func find(
+    _ wanted: RecordFilter, where conditions: [MetaCondition]
+  ) async throws(CollectorRefusal) -> HTTPResponse {
+    let (store, time, started) = (api.collector.store, api.collector.time, api.collector.time.uptime)
+    let read = { (filter: RecordFilter) async throws(CollectorRefusal) in
+      try await api.ask { () throws(StoreFailure) in try await store.records(filter) }
+    }
+    if conditions.isEmpty {
+      let page = try await read(wanted)
+      return Collector.response(page, next: page.last?.number)
+    }
+    var (filter, found) = (wanted, [CollectedRecord]())
+    filter.limit = RecordFilter.limitMax
+    repeat {
+      let page = try await read(filter)
+      guard let last = page.last else { return Collector.response(found, next: nil) }
+      for record in page where conditions.allSatisfy({ $0.holds(for: record.fields) }) {
+        found.append(record)
+        if found.count == wanted.limit { return Collector.response(found, next: record.number) }
+      }
+      filter.after = last.number
+    } while time.uptime - started < ReportScan.pageBudget
+    return Collector.response(found, next: filter.after)
   }
 }

@@ -23,7 +23,7 @@ final class MemoryBudget: Sendable {
     /// Takes more, if it is there; never waits. - Returns: false: it is not, and the share stays as it is.
     func grow(by more: Int) -> Bool {
       guard more > 0 else { return true }
-      guard budget.takeNow(more) else { return false }
+      guard budget.takeNow(more, isBehindOthers: false) else { return false }
       bytes.withLock { $0 += more }
       return true
     }
@@ -50,12 +50,7 @@ final class MemoryBudget: Sendable {
 
   /// Never waits. - Returns: nil if the bytes are not there now, or others wait for theirs.
   func takeAtOnce(_ bytes: Int) -> Lease? {
-    let isTaken = state.withLock { state in
-      guard state.waiting.isEmpty, bytes <= state.freeBytes else { return false }
-      state.freeBytes -= bytes
-      return true
-    }
-    return isTaken ? Lease(self, bytes: bytes) : nil
+    takeNow(bytes, isBehindOthers: true) ? Lease(self, bytes: bytes) : nil
   }
 
   /// Waits until the bytes are there, behind those who came before.
@@ -68,9 +63,9 @@ final class MemoryBudget: Sendable {
     return Lease(self, bytes: bytes)
   }
 
-  private func takeNow(_ bytes: Int) -> Bool {
+  private func takeNow(_ bytes: Int, isBehindOthers: Bool) -> Bool {
     state.withLock { state in
-      guard bytes <= state.freeBytes else { return false }
+      guard !isBehindOthers || state.waiting.isEmpty, bytes <= state.freeBytes else { return false }
       state.freeBytes -= bytes
       return true
     }

@@ -52,3 +52,58 @@ struct OpenedPacket: Sendable {
       "the packet holds \(found) metas or another number of payloads; Prism-Item-Count is \(delivery.itemCount)")
   }
 }
+
+/// The metas of reports, read one by one. Rows are places in one buffer.
+struct ReportRows: Sendable {
+  /// The lines, followed by strings whose escapes were resolved, and by metas that had to be merged.
+  let bytes: [UInt8]
+  let rows: [OpenedPacket.Row]
+  /// Common information, each once, and how many rows have it.
+  let commons: [(information: CommonInformation, rowCount: Int)]
+
+  /// The whole meta of a row: its own members, and then the common ones.
+  func meta(_ row: OpenedPacket.Row) -> [UInt8] {
+    guard let common = row.common else { return Array(bytes[row.own]) }
+    let object = commons[common].information.object
+    var meta: [UInt8] = []
+    meta.reserveCapacity(row.own.count + object.count)
+    meta += bytes[row.own.dropLast()]
+    meta.append(UInt8(ascii: ","))
+    meta += object.dropFirst()
+    return meta
+  }
+}
+
+extension OpenedPacket {
+  /// Counts, notes and prints what was stored.
+  func note(in collector: Collector) {
+    if delivery.context.kind == .meta { collector.counts.countCrashes(crashes) }
+    if records == nil { collector.devices.facts.note(self) }
+    guard let print = collector.options.print else { return }
+    for index in rows.indices { print(printedLine(index)) }
+  }
+
+  /// A report as `--print` writes it.
+  func printedLine(_ index: Int) -> String {
+    let context = delivery.context
+    let head: JSONValue = [
+      "device": .string(context.deviceID), "namespace": .string(context.namespace.text),
+      "kind": .string(context.kind.name), "packetId": .string(context.packetID.description),
+      "payloadBytes": payload(index).map { .int($0.count) } ?? .null,
+    ]
+    let text = String(decoding: reports.meta(rows[index]), as: UTF8.self).printableJSON
+    return head.text.dropLast() + ",\"meta\":" + text + "}"
+  }
+}
+
+extension DeviceFacts {
+  /// Takes what a packet of reports says. Never waits.
+  nonisolated func note(_ packet: OpenedPacket) {
+    guard let row = packet.rows.last else { return }
+    let context = packet.delivery.context
+    note(
+      Key(device: context.deviceID, namespace: context.namespace.text),
+      common: row.common.map { packet.reports.commons[$0].information }, own: Array(packet.reports.bytes[row.own]),
+      hasCrash: packet.crashes > 0)
+  }
+}

@@ -13,20 +13,8 @@ final class RefusalLog: Sendable {
     var last: Event
   }
 
-  private enum Event {
-    case packet(Refused)
-    /// A connection was closed for others; with an address that caused it.
-    case connection(from: String)
-  }
-
-  /// The fields of a log line about one refused packet.
-  struct Refused: Sendable {
-    var refusal: CollectorRefusal
-    /// The peer's address.
-    var from: String
-    /// The sender; nil if it is not proven.
-    var sender: PacketContext?
-  }
+  /// An address that caused it, and the refusal, with its sender if one is proven; nil: a connection was closed for others.
+  private typealias Event = (from: String, refusal: CollectorRefusal?)
 
   private static let interval: Duration = .seconds(60)
 
@@ -36,12 +24,11 @@ final class RefusalLog: Sendable {
 
   init(time: any TimeSource, log: Logger) { (self.time, self.log) = (time, log) }
 
-  func add(_ refused: Refused) { add(refused.refusal.cause, .packet(refused)) }
+  /// A packet, or a question, was refused.
+  func add(_ refusal: CollectorRefusal, from address: String) { add(refusal.cause, (address, refusal)) }
 
   /// A connection was closed.
-  func add(_ reason: CrowdedReason, from address: String) {
-    add("crowded " + reason.rawValue, .connection(from: address))
-  }
+  func add(_ reason: CrowdedReason, from address: String) { add("crowded " + reason.rawValue, (address, nil)) }
 
   private func add(_ name: String, _ event: Event) {
     let line = causes.withLock { causes in
@@ -73,17 +60,13 @@ final class RefusalLog: Sendable {
   }
 
   private func write(_ cause: String, _ line: (count: Int, last: Event)) {
-    let refused: Refused
-    switch line.last {
-    case .packet(let packet): refused = packet
-    case .connection(let from):
+    let (from, count) = (line.last.from, String(line.count))
+    guard let refusal = line.last.refusal else {
       return log.warning(
-        "connections are closed for others; see connectionMax",
-        ["cause": cause, "count": String(line.count), "last_from": from])
+        "connections are closed for others; see connectionMax", ["cause": cause, "count": count, "last_from": from])
     }
-    let (refusal, from) = (refused.refusal, refused.from)
-    let (count, status) = (String(line.count), String(refusal.status))
-    guard let sender = refused.sender else {
+    let status = String(refusal.status)
+    guard let sender = refusal.sender else {
       return log.warning("packets refused", ["cause": cause, "status": status, "count": count, "last_from": from])
     }
     log.warning(

@@ -24,8 +24,8 @@ struct RecordAnswers {
       let accepts = request.header("prism-accept")?.split(separator: ",").contains { $0.filter { $0 != " " } == "zstd" }
       return try await answer(question, accepts == true ? .zstd : .gzip)
     } catch {
-      collector.counts.countRecordQuestion("refused_\(error.status)")
-      collector.refusals.add(.init(refusal: error, from: request.peer.address, sender: nil))
+      collector.counts.count(.recordQuestions, "refused_\(error.status)")
+      collector.refusals.add(error, from: request.peer.address)
       throw error
     }
   }
@@ -43,7 +43,7 @@ struct RecordAnswers {
     }
     switch reply.news {
     case .operations(let operations, let sequence):
-      collector.counts.countRecordQuestion(operations.isEmpty ? "nothing" : "operations")
+      collector.counts.count(.recordQuestions, operations.isEmpty ? "nothing" : "operations")
       let head = DownHead(isFull: false, sequence: sequence, count: operations.count, store: reply.store)
       let packed = try Self.packed([.head(head)] + operations.map { .operation($0) }, encoding)
       var headers = headers(question, reply, encoding)
@@ -51,7 +51,7 @@ struct RecordAnswers {
       return try response(headers, packed, sequence)
     case .all(let place, let sequence):
       let snapshot = try await snapshot(of: place, sequence, reply.store, encoding, store)
-      collector.counts.countRecordQuestion("all")
+      collector.counts.count(.recordQuestions, "all")
       var headers = headers(question, reply, encoding)
       headers.lineCount = snapshot.lineCount
       return try response(headers, snapshot.file, snapshot.sequence)

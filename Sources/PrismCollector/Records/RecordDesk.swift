@@ -1,3 +1,4 @@
+import PrismBase
 import PrismHTTP
 package import PrismProtocol
 
@@ -11,31 +12,31 @@ package final class RecordDesk {
 
   package init(_ desk: CollectorDesk, namespace: NamespaceName, table: RecordTableName, device: String?) {
     (self.desk, self.table) = (desk, "/records/\(namespace)/\(table)")
-    query = device.map { "device=\(PercentEncoding.text($0))" } ?? ""
+    query = device.map { "device=\($0.percentEncoded)" } ?? ""
   }
 
   // MARK: One record
 
   /// - Returns: the record, as JSON.
   package func get(_ id: String) async throws(Fault) -> String {
-    try await ask(.get, "/\(PercentEncoding.text(id))", type: nil)
+    try await ask(.get, "/\(id.percentEncoded)", type: nil)
   }
 
   /// - Parameter fields: a JSON object. - Parameter isNew: a record that is there is left as it is, and refused.
   /// - Returns: the record as it is now.
   package func put(_ id: String, fields: String, isNew: Bool = false) async throws(Fault) -> String {
     try await ask(
-      .put, "/\(PercentEncoding.text(id))", type: "application/json", Array(fields.utf8),
+      .put, "/\(id.percentEncoded)", type: "application/json", Array(fields.utf8),
       headers: isNew ? [("If-None-Match", "*")] : [])
   }
 
   /// Changes fields by a JSON Merge Patch. - Returns: the record.
   package func patch(_ id: String, fields: String) async throws(Fault) -> String {
-    try await ask(.patch, "/\(PercentEncoding.text(id))", type: "application/merge-patch+json", Array(fields.utf8))
+    try await ask(.patch, "/\(id.percentEncoded)", type: "application/merge-patch+json", Array(fields.utf8))
   }
 
   package func delete(_ id: String) async throws(Fault) -> String {
-    try await ask(.delete, "/\(PercentEncoding.text(id))", type: nil)
+    try await ask(.delete, "/\(id.percentEncoded)", type: nil)
   }
 
   // MARK: Many
@@ -53,7 +54,7 @@ package final class RecordDesk {
   ///   - write: takes a record as JSON; false ends the reading.
   package func list(where conditions: [String] = [], _ write: (String) -> Bool) async throws(Fault) {
     var after = 0
-    let fields = conditions.map { "&field=\(PercentEncoding.text($0))" }.joined()
+    let fields = conditions.map { "&field=\($0.percentEncoded)" }.joined()
     while true {
       let text = try await ask(.get, "", type: nil, query: "limit=1000&after=\(after)\(fields)")
       let page = try? JSONValue(parsing: Array(text.utf8))

@@ -17,10 +17,10 @@ extension Collector {
         let isProven = await openers.keys.prove(question, request)
         await remote.devices.asked(question.shown, isProven: isProven, given: answer.updateTime)
       }
-      counts.countQuestion(answer.outcome)
+      counts.count(.questions, answer.outcome)
       return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: answer.body)
     } catch {
-      counts.countQuestion("refused_\(error.status)")
+      counts.count(.questions, "refused_\(error.status)")
       throw error
     }
   }

@@ -173,11 +173,8 @@ actor DeviceRegister {
       try statements.rows(
         of: CountColumn.self,
         "FROM configured_devices GROUP BY version ORDER BY coalesce(version, -1) DESC LIMIT 100"
-      ).map { row in
-        [
-          "version": row.integer(.version).map { .int($0) } ?? .null, "devices": .int(row.int64(.devices)),
-          "failed": .int(row.int64(.failed)),
-        ]
+      ).map {
+        JSONValue(["version": $0.integer(.version), "devices": $0.int64(.devices), "failed": $0.int64(.failed)])
       }
     }
   }
@@ -198,19 +195,12 @@ actor DeviceRegister {
     }
   }
 
-  private enum RolloutColumn: String, SQLiteColumn {
-    case device
-    case updateTime = "update_time"
-    case givenTime = "given_time"
-    case lastFailed = "last_failed"
-  }
-
   /// Reads some at a time: there may be 100,000.
-  private func forEachDevice(_ statements: SQLStatements, _ body: (SQLRow<RolloutColumn>) -> Void) throws {
+  private func forEachDevice(_ statements: SQLStatements, _ body: (SQLRow<Column>) -> Void) throws {
     var last = ""
     while true {
       let rows = try statements.rows(
-        of: RolloutColumn.self, "FROM configured_devices WHERE device > $1 ORDER BY device LIMIT 1000", [last])
+        of: Column.self, "FROM configured_devices WHERE device > $1 ORDER BY device LIMIT 1000", [last])
       rows.forEach(body)
       guard let end = rows.last else { return }
       last = end.text(.device)
@@ -227,14 +217,12 @@ actor DeviceRegister {
   }
 
   private static func json(_ row: SQLRow<Column>) -> JSONValue {
-    func number(_ column: Column) -> JSONValue { row.integer(column).map { .int($0) } ?? .null }
-    func text(_ column: Column) -> JSONValue { row.string(column).map { .string($0) } ?? .null }
-    return [
-      "device": text(.device), "askedTime": number(.askedTime), "updateTime": number(.updateTime),
-      "version": number(.version), "lastApplied": number(.lastApplied), "lastFailed": text(.lastFailed),
-      "reason": text(.reason), "givenTime": number(.givenTime),
-      "isProven": .bool(row.int64(.isProven) != 0),
-    ]
+    JSONValue([
+      "device": row.string(.device), "askedTime": row.integer(.askedTime), "updateTime": row.integer(.updateTime),
+      "version": row.integer(.version), "lastApplied": row.integer(.lastApplied),
+      "lastFailed": row.string(.lastFailed), "reason": row.string(.reason), "givenTime": row.integer(.givenTime),
+      "isProven": row.int64(.isProven) != 0,
+    ])
   }
 }
 

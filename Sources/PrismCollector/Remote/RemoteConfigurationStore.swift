@@ -215,10 +215,9 @@ actor RemoteConfigurationStore {
   /// The namespaces that are served, each with its keys and when it changed. - Throws: 503 when the database can't be read.
   func served() throws(CollectorRefusal) -> [JSONValue] {
     try current().served.prefix(ServedConfiguration.changesMax).map { entry in
-      [
-        "namespace": .string(entry.namespace.name.text), "changedTime": .int(entry.updateTime),
-        "entry": entry.namespace.json,
-      ]
+      JSONValue([
+        "namespace": entry.namespace.name.text, "changedTime": entry.updateTime, "entry": entry.namespace.json,
+      ])
     }
   }
 

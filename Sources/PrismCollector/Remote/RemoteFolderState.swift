@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismConfig
 import PrismPacket
@@ -14,24 +15,52 @@ struct RemoteFolderState {
   let isShared: Bool
   /// As they were read last.
   var files: [RemoteNamespace] = []
-  private var watch: FolderWatch
+  let path: String
   private let memory: String
   /// Of the files that this replica read before; nil: it is new.
   private var known: String?
+  /// The files when it was looked last, by their names, sizes, times and numbers; nil: they count as a change.
+  private var marks: [Mark]?
+  private var lookedAt: Duration?
+
+  private struct Mark: Equatable {
+    var name: String
+    var size: Int
+    var inode: UInt
+    var changedNanoseconds: Int64
+  }
 
   init(folder: String, state: String, isShared: Bool) {
-    (watch, self.isShared, memory) = (FolderWatch(folder: folder), isShared, "\(state)/remote-folder")
+    (path, self.isShared, memory) = (folder, isShared, "\(state)/remote-folder")
     known = isShared ? SideFile.text(memory) : nil
   }
 
-  var path: String { watch.folder }
-
+  /// Looks once a second at most.
   mutating func hasChanged(_ time: any TimeSource) -> Bool {
-    watch.hasChanged(uptime: time.uptime, unixMilliseconds: time.unixMilliseconds)
+    if let lookedAt, time.uptime - lookedAt < .seconds(1) { return false }
+    lookedAt = time.uptime
+    let found = look()
+    defer {
+      // A file that changed just now may change once more within the same tick of the file system's clock.
+      let newest = (found.map(\.changedNanoseconds).max() ?? 0) / 1_000_000
+      marks = newest > time.unixMilliseconds - 2000 ? nil : found
+    }
+    return marks != found
+  }
+
+  private func look() -> [Mark] {
+    var marks: [Mark] = []
+    for name in (try? Folder.names(in: path)) ?? [] {  // a folder that is missing has no files
+      var facts = stat()
+      guard !name.hasPrefix("."), stat("\(path)/\(name)", &facts) == 0 else { continue }
+      let nanoseconds = Int64(facts.st_ctim.tv_sec) * 1_000_000_000 + Int64(facts.st_ctim.tv_nsec)
+      marks.append(Mark(name: name, size: Int(facts.st_size), inode: facts.st_ino, changedNanoseconds: nanoseconds))
+    }
+    return marks
   }
 
   /// The files that are there were not taken over: they count as a change again.
-  mutating func forget() { watch.forget() }
+  mutating func forget() { marks = nil }
 
   /// Of the files that were read last.
   private var digest: String {
@@ -54,7 +83,15 @@ struct RemoteFolderState {
 
   /// Says what an operator has to do about the folder.
   func judge(_ served: ServedConfiguration, _ log: Logger) {
-    watch.note(isEmpty: files.isEmpty && !served.served.isEmpty, to: log)
+    // A folder without a file was unmounted, or emptied by mistake.
+    if files.isEmpty && !served.served.isEmpty {
+      log.fault(
+        "collector.remote.empty",
+        "the folder of remote configuration is empty, and no namespace is taken away: a file with `retired: true` does that",
+        ["folder": path])
+    } else {
+      log.faultEnded("collector.remote.empty", "the folder of remote configuration has files again")
+    }
     if isShared, !served.difference(from: files).isEmpty {
       log.fault(
         "collector.remote.behind",

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 
 // The stores that the settings name: all on PostgreSQL, or all in the state folder.
 extension CollectorOptions {
@@ -6,14 +7,16 @@ extension CollectorOptions {
     if let target = store {
       if let warning = target.tlsWarning { log.warning(warning) }
       var store = PostgreSQLPacketStore.Options(target: target, log: log)
-      (store.retentionDays, store.commitDeadline, store.time) = (retentionDays, commitDeadline, time)
-      (store.outputs, store.outputLagBytes, store.onLag) = (outputs.map(\.name), Int64(outputLagBytes), onLag)
+      (store.retentionDays, store.commitDeadline, store.time) = (self.retentionDays, self.commitDeadline, time)
+      (store.outputs, store.outputLagBytes, store.onLag) = (
+        self.outputs.map(\.name), Int64(self.outputLagBytes), self.onLag
+      )
       return try PostgreSQLPacketStore(store)
     }
     var store = SQLitePacketStore.Options(folder: state, log: log)
-    (store.retentionDays, store.time) = (retentionDays, time)
-    (store.outputs, store.outputLagBytes) = (outputs.map(\.name), Int64(outputLagBytes))
-    store.onLag = onLag
+    (store.retentionDays, store.time) = (self.retentionDays, time)
+    (store.outputs, store.outputLagBytes) = (self.outputs.map(\.name), Int64(self.outputLagBytes))
+    store.onLag = self.onLag
     return try SQLitePacketStore(store)
   }
 

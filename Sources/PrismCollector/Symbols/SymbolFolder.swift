@@ -119,14 +119,8 @@ package struct SymbolFolder: Sendable {
   }
 
   private func make() throws(Fault) {
-    guard mkdir(path, 0o700) != 0 else { return giveToOwner(path, of: FilePath.folder(of: path)) }
+    guard mkdir(path, 0o700) != 0 else { return Folder.giveToOwner(path, of: FilePath.folder(of: path)) }
     guard errno == EEXIST else { throw Self.fault(path) }
-  }
-
-  /// A command of root's may add a file: the collector reads it.
-  private func giveToOwner(_ file: String, of folder: String) {
-    var facts = stat()
-    if geteuid() == 0, stat(folder, &facts) == 0 { lchown(file, facts.st_uid, facts.st_gid) }
   }
 
   private func copy(_ descriptor: Int32, to target: String) throws(Fault) {
@@ -145,7 +139,7 @@ package struct SymbolFolder: Sendable {
         guard write(copied, buffer, count) == count else { throw Self.fault(fresh) }
         offset += count
       }
-      giveToOwner(fresh, of: path)
+      Folder.giveToOwner(fresh, of: path)
       guard fsync(copied) == 0, rename(fresh, target) == 0 else { throw Self.fault(target) }
     } catch {
       unlink(fresh)

@@ -61,6 +61,9 @@ public struct CollectorConfiguration: Sendable, Equatable {
   /// `tls`; without a certificate plain HTTP is served.
   public var tls = TLS()
 
+  /// The defaults.
+  public init() {}
+
   /// The keys under `reader`.
   public struct Reader: Sendable, Equatable {
     /// `ADDRESS:PORT`; nil: the default, for those with a token.
@@ -69,16 +72,19 @@ public struct CollectorConfiguration: Sendable, Equatable {
     public var hosts: [String] = []
   }
 
-  /// Of devices, and of all of them together; nil: any number.
+  /// Of devices, and of all of them together; nil: any number. Each replica counts for itself, since its start.
   public struct Limits: Sendable, Equatable {
-    /// Of one device.
+    /// Of one device, with bursts of as many.
     public var devicePacketsPerMinute: Int?
-    /// Of one device's rows and unpacked bytes.
+    /// Of one device's rows and unpacked bytes, with 128 for each row.
     public var deviceBytesPerDay = 16_384 * 1_048_576
-    /// Of all devices.
+    /// Of all devices, with bursts of as many.
     public var packetsPerMinute: Int?
     /// Devices that are let in a second after a start.
     public var startDevicesPerSecond = 500
+
+    /// The defaults.
+    public init() {}
   }
 
   /// One entry of `outputs`.

@@ -54,20 +54,3 @@ public struct ConfigurationQuestion: Sendable, Equatable {
       try Hashing.hmacSHA256(key: own, Array(parameters.map { "\($0.name)=\($0.value)\n" }.joined().utf8)))
   }
 }
-
-extension String {
-  /// All but the unreserved characters of RFC 3986, section 2.3, escaped.
-  fileprivate var percentEncoded: String {
-    let digits = Array("0123456789ABCDEF".utf8)
-    let bytes = utf8.flatMap { byte -> [UInt8] in
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-        UInt8(ascii: "~"):
-        [byte]
-      default: [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: bytes, as: UTF8.self)
-  }
-}

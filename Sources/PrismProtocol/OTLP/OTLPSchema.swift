@@ -10,6 +10,12 @@ package enum OTLPMessage: Int, CaseIterable, Sendable {
   /// By field number; nil: unknown.
   package var fields: [OTLPField?] { Self.tables[rawValue] }
 
+  /// Whether it has a field of this JSON name.
+  package func hasField(_ name: String) -> Bool {
+    let key = Array("\"\(name)\":".utf8)
+    return fields.contains { $0?.key == key }
+  }
+
   private static let tables: [[OTLPField?]] = allCases.map { message in
     let fields = values[message] ?? records[message] ?? metrics[message] ?? points[message] ?? []
     let largest = fields.map(\.number).max() ?? 0

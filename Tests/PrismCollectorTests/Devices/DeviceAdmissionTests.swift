@@ -1,3 +1,4 @@
+import PrismConfig
 import PrismTestSupport
 import Testing
 
@@ -7,8 +8,8 @@ import Testing
 struct DeviceAdmissionTests {
   private let time = ManualTime()
 
-  private func admission(_ change: (inout DeviceLimits) -> Void) -> DeviceAdmission {
-    var limits = DeviceLimits()
+  private func admission(_ change: (inout CollectorConfiguration.Limits) -> Void) -> DeviceAdmission {
+    var limits = CollectorConfiguration.Limits()
     change(&limits)
     return DeviceAdmission(limits, time: time)
   }
@@ -26,7 +27,7 @@ struct DeviceAdmissionTests {
 
   @Test("a device sends as many packets a minute as it may, and then at that rate; others are not concerned")
   func perMinute() {
-    let admission = admission { $0.packetsPerMinute = 6 }
+    let admission = admission { $0.devicePacketsPerMinute = 6 }
     for _ in 0..<6 {
       #expect(wait(admission, "one") == nil)
       admission.count("one", bytes: 1)
@@ -42,13 +43,13 @@ struct DeviceAdmissionTests {
 
   @Test("asking counts nothing: a stranger who names a device uses nothing up")
   func strangers() {
-    let admission = admission { ($0.packetsPerMinute, $0.allPacketsPerMinute) = (1, 1) }
+    let admission = admission { ($0.devicePacketsPerMinute, $0.packetsPerMinute) = (1, 1) }
     for _ in 0..<1000 { #expect(wait(admission, "one") == nil) }
   }
 
   @Test("a device's bytes within 24 hours are bounded, and it asks again within an hour and a quarter")
   func perDay() {
-    let admission = admission { $0.bytesPerDay = 1000 }
+    let admission = admission { $0.deviceBytesPerDay = 1000 }
     admission.count("one", bytes: 999)
     #expect(wait(admission, "one") == nil)
     admission.count("one", bytes: 1)
@@ -59,7 +60,7 @@ struct DeviceAdmissionTests {
 
   @Test("all devices share a limit of their own")
   func together() {
-    let admission = admission { $0.allPacketsPerMinute = 60 }
+    let admission = admission { $0.packetsPerMinute = 60 }
     for number in 0..<60 { admission.count("d\(number)", bytes: 1) }
     #expect(wait(admission, "new") != nil)
     time.advance(by: .seconds(1))
@@ -68,7 +69,7 @@ struct DeviceAdmissionTests {
 
   @Test("after a start a fleet is let in at its rate, each device keeps its place, and a small fleet never waits")
   func ramp() {
-    let admission = admission { $0.admittedPerSecond = 100 }
+    let admission = admission { $0.startDevicesPerSecond = 100 }
     admission.begin(devices: 1000)
     let devices = (0..<1000).map { "device-\($0)" }
     var before = devices.filter { wait(admission, $0) == nil }

@@ -1,5 +1,6 @@
 import Foundation
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
@@ -198,7 +199,7 @@ struct EnrollingTests {
 
   @Test("a device over its limit learns when to come again, before its packet costs anything")
   func limited() async throws {
-    let collector = try collector { $0.deviceLimits.packetsPerMinute = 1 }
+    let collector = try collector { $0.limits.devicePacketsPerMinute = 1 }
     let key = try DeviceKey.derived(master: Self.master, keyID: "main", deviceID: "d1", cipher: .aes128GCM)
     #expect(try await send(collector, device: "d1", key: key) == 200)
     #expect(try await send(collector, device: "d1", key: key) == 429)

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import PrismCollector
+@testable import PrismConfig
 
 /// Reports that an output's other side refuses for good.
 @Suite("Dead letters of outputs", .timeLimit(.minutes(2)))
@@ -66,11 +67,15 @@ struct DeadReportTests {
     await store.close()
   }
 
+  private static func files(_ folder: String) -> CollectorConfiguration.Output {
+    .init(name: "files", target: .ndjson(folder: folder, compresses: true, bytesMax: 1 << 28, age: .seconds(3600)))
+  }
+
   @Test("the API lists dead letters of an output, and an operator hands them on again or drops them")
   func api() async throws {
     let rig = StoreRig()
     var options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
-    options.outputs = [OutputSettings(name: "files", kind: .ndjson(.init(folder: rig.path)))]
+    options.outputs = [Self.files(rig.path)]
     let collector = try Collector(options, time: rig.time, log: rig.log)
     _ = try await collector.store.take(StoreRig.packet([1, 2]))
     let source = collector.store.outputSource("files")
@@ -99,7 +104,7 @@ struct DeadReportTests {
   func readiness() async throws {
     let rig = StoreRig()
     var options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
-    options.outputs = [OutputSettings(name: "files", kind: .ndjson(.init(folder: rig.path + "/missing/out")))]
+    options.outputs = [Self.files(rig.path + "/missing/out")]
     let collector = try Collector(options, time: rig.time, log: rig.log)
     _ = try await collector.store.take(StoreRig.packet([1]))
     let running = Task { await collector.outputs[0].run() }

@@ -40,7 +40,7 @@ struct OTLPOutputTests {
   func asItCame(type: String, signal: OTLPSignal, members: String) throws {
     let record = OTLPRecord(Self.report(type, "\(Self.resource),\(Self.scope),\(members)"))
     #expect(record.signal == signal)
-    let names = signal.lists
+    let names = signal.names
     let scope = Self.scope.replacing("OTEL_SCOPE", with: "scope")
     let resource = Self.resource.replacing("OTEL_RESOURCE", with: "resource")
     let inner = #"{\#(scope),"\#(names.records)":[{\#(members)}]}"#
@@ -159,7 +159,7 @@ struct OTLPOutputTests {
     let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
       paths.withLock { $0.append(request.path) }
       let signal = OTLPSignal.allCases.first { $0.path == request.path }
-      let text = #"{"partialSuccess":{"\#(signal?.refused ?? "")":"1","errorMessage":"too old"}}"#
+      let text = #"{"partialSuccess":{"\#(signal?.rejectedName ?? "")":"1","errorMessage":"too old"}}"#
       return HTTPResponse(status: 200, contentType: "application/json", text: text)
     }
     let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))

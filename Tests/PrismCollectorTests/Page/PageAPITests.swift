@@ -143,7 +143,7 @@ struct PageAPITests {
     rig.rig.time.advance(by: TailLooks.interval)
     let many = String(decoding: await rig.ask("/tail", [("after", "3")]).body, as: UTF8.self)
     #expect(many.contains("event: cut") && many.contains("id: 100\n") && !many.contains("id: 4\n"))
-    rig.collector.access.page.close()
+    rig.collector.access.page.tailing.close()
     #expect(await rig.ask("/tail").status == 503)
   }
 

@@ -1,5 +1,6 @@
 import Foundation
 import PrismBase
+import PrismConfig
 import PrismPacket
 import PrismProtocol
 import PrismTestSupport

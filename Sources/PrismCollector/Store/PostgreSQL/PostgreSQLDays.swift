@@ -1,3 +1,5 @@
+import PrismConfig
+
 /// The partitions: of blocks and payloads by the day on which they were received, of packet ids by the day on which they
 /// were made. Days are those of UTC, by the database's clock. Ids of devices with a wrong clock lie in `packets_other`.
 struct PostgreSQLDays {

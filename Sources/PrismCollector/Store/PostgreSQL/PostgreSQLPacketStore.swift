@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismConfig
 import PrismPacket
 import PrismProtocol
 import Synchronization

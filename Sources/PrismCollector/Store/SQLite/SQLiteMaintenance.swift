@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismProtocol
 import PrismSQLite
 

@@ -75,6 +75,14 @@ extension Int: ControlValue {
   }
 }
 
+extension Int64: ControlValue {
+  public var controlJSON: JSONValue { .int(self) }
+  public init?(controlJSON json: JSONValue) {
+    guard let number = json.int else { return nil }
+    self.init(number)
+  }
+}
+
 extension Bool: ControlValue {
   public var controlJSON: JSONValue { .bool(self) }
   public init?(controlJSON json: JSONValue) {
@@ -84,6 +92,11 @@ extension Bool: ControlValue {
 }
 
 extension JSONValue: ControlValue {
+  /// An object of values that are no trees yet; nil is null.
+  public init(_ members: KeyValuePairs<String, any ControlValue>) {
+    self = .object(members.map { Member($0.key, $0.value.controlJSON) })
+  }
+
   public var controlJSON: JSONValue { self }
   public init?(controlJSON json: JSONValue) { self = json }
 }

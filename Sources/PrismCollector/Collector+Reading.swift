@@ -1,0 +1,61 @@
+import PrismHTTP
+import PrismProtocol
+
+// Serves reports to their readers: the owner of the state folder over its Unix socket, and holders of a reader's token
+// at the reader's address. A sender's token reads nothing.
+extension Collector {
+  /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.
+  func answerReader(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
+    if PageAPI.owns(request.path) { return await PageAPI(self).answer(request, isOwner: isOwner) }
+    do throws(CollectorRefusal) {
+      if !isOwner { _ = try await access.reader(request) }
+      if isOwner, request.path == CarriedIntake.path { return await CarriedIntake(self).answer(request) }
+      guard request.method == .get else { throw .notAllowed(request.method, but: [.get]) }
+      switch request.path {
+      case "/reports": return try await reports(request)
+      case "/devices": return try await devices(request)
+      case "/records": return try await records(request)
+      case "/metrics": return await metricsPage()
+      case "/healthz", "/readyz": return await health(request)
+      case let path where path.hasPrefix("/reports/"): return try await report(path.dropFirst("/reports/".count))
+      default: throw Self.nothingThere
+      }
+    } catch {
+      return error.response
+    }
+  }
+
+  private static let nothingThere = CollectorRefusal(
+    404,
+    "there is nothing at this path; there are /, /api/v1 (docs/api.yaml), /reports, /reports/ID, /reports/ID/payload, /records, /devices, /metrics, /healthz"
+  )
+
+  private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let filter = try ReportFilter(request)
+    var page = ReportPage(limit: filter.limit)
+    do throws(StoreFailure) {
+      if let queries = store.queries {
+        page = try await ReportScan(queries: queries, time: time).page(filter, of: store)
+      } else {
+        page.add(try await store.page(filter))
+      }
+    } catch { throw CollectorRefusal.unreadable }
+    return page.answer
+  }
+
+  /// - Parameter path: `ID` or `ID/payload`.
+  private func report(_ path: Substring) async throws(CollectorRefusal) -> HTTPResponse {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+    guard let id = parts.first.flatMap({ Int64($0) }), parts.count == 1 || parts.dropFirst() == ["payload"] else {
+      throw Self.nothingThere
+    }
+    var found: StoredReport?
+    do throws(StoreFailure) { found = try await store.report(id) } catch { throw CollectorRefusal.unreadable }
+    guard let found else { throw CollectorRefusal(404, "there is no report of this id") }
+    return try parts.count == 1 ? .json(found.jsonText) : found.payloadAnswer()
+  }
+}
+
+extension CollectorRefusal {
+  static let unreadable = CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
+}

@@ -1,0 +1,123 @@
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+
+/// Why a POST is not taken: the answer's status, its code for the sender, and what the sender's operator reads.
+struct CollectorRefusal: Error, Sendable, Equatable {
+  let status: Int
+  let code: PacketRefusal?
+  let message: String
+  var retryAfterSeconds: Int?
+  /// Of a 405: the methods of the path.
+  var allowed: [HTTPRequest.Method] = []
+  /// The predecessor that is missing.
+  var missing: PacketID?
+  /// The packet that is refused. A sender believes a refusal that names its packet at once.
+  var packetID: PacketID?
+  /// This clock, for a sender whose own one may be behind; milliseconds since 1970.
+  var unixMilliseconds: Int64?
+  /// The place of the change that is at fault among those of its transaction, from 0.
+  var place: Int?
+  /// The sender of the packet, if the decryption proved it.
+  var sender: PacketContext?
+
+  /// `Prism-Verdict`: proves that this collector refused that packet; nil if its sender is not proven.
+  var verdict: String?
+
+  /// A word of this program's own: a label and a log field.
+  var cause: String { code?.rawValue ?? "status\(status)" }
+
+  init(_ status: Int, code: PacketRefusal? = nil, _ message: String, retryAfterSeconds: Int? = nil) {
+    (self.status, self.code, self.message, self.retryAfterSeconds) = (status, code, message, retryAfterSeconds)
+  }
+
+  /// The packet itself is refused, now and later. Without proof of its sender a stranger could name any packet. One that is
+  /// too old (410) is noted by `PacketQueue`.
+  var isForGood: Bool {
+    guard sender != nil else { return false }
+    return switch status {
+    case 413: true
+    case 400, 415, 422: code != .unknownDictionary && code?.isOfConfiguration != true
+    default: false
+    }
+  }
+
+  /// The body of the answer.
+  var text: String {
+    var members = [JSONValue.Member("message", .string(message))]
+    if let code { members.append(.init("code", .string(code.rawValue))) }
+    if let unixMilliseconds { members.append(.init("time", .int(Int(unixMilliseconds)))) }
+    if let packetID { members.append(.init("packetId", .string(packetID.description))) }
+    return JSONValue.object(members).text + "\n"
+  }
+
+  /// - Parameter sender: the decryption proved it.
+  func of(_ sender: PacketContext) -> CollectorRefusal {
+    var refusal = self
+    refusal.sender = sender
+    return refusal
+  }
+
+  /// A method that is not for this path.
+  static func notAllowed(_ method: HTTPRequest.Method, but allowed: [HTTPRequest.Method]) -> CollectorRefusal {
+    let methods = allowed.map(\.rawValue).joined(separator: ", ")
+    var refusal = CollectorRefusal(405, "\(method.rawValue) is not for this path, but \(methods)")
+    refusal.allowed = allowed
+    return refusal
+  }
+
+  /// - Parameter names: of all that there are.
+  static func unknown(_ what: String, among names: [String]) -> CollectorRefusal {
+    let known = names.isEmpty ? "none" : names.joined(separator: ", ")
+    return CollectorRefusal(404, "there is no \(what) of this name; there are: \(known)")
+  }
+
+  /// Headers of every kind of answer.
+  var headers: [(name: String, value: String)] {
+    let allow = allowed.map(\.rawValue).joined(separator: ", ")
+    return (retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? [])
+      + (allowed.isEmpty ? [] : [(name: "Allow", value: allow)])
+  }
+
+  var response: HTTPResponse {
+    var headers = headers
+    if let missing { headers.append((name: "Prism-Missing", value: missing.description)) }
+    if let verdict { headers.append((name: "Prism-Verdict", value: verdict)) }
+    return HTTPResponse(status: status, contentType: "application/json", headers: headers, text: text)
+  }
+}
+
+extension CollectorRefusal {
+  static let noMemory = CollectorRefusal(503, "too many packets wait for memory; try again", retryAfterSeconds: 1)
+
+  /// Of a packet that can't be opened.
+  init(_ error: PacketError) {
+    guard let code = PacketRefusal(rawValue: error.rawValue) else {
+      self.init(503, "the packet could not be opened; try again", retryAfterSeconds: 5)
+      return
+    }
+    if code == .tooLarge {
+      self.init(413, code: code, "the packet is too large: a row or all of them together")
+    } else {
+      self.init(400, code: code, "\(code.rawValue): the body is no packet of these headers and this key")
+    }
+  }
+}
+
+extension CollectorRefusal {
+  private static let titles = [
+    400: "Bad request", 401: "Not signed in", 403: "Forbidden", 404: "Not found", 405: "Method not allowed",
+    409: "Conflict", 412: "Precondition failed", 413: "Too large", 415: "Wrong content type", 422: "Not taken",
+    429: "Too many requests", 503: "Not available",
+  ]
+
+  /// The refusal as problem details (RFC 9457), for the API's clients.
+  var problem: HTTPResponse {
+    let body: JSONValue = [
+      "type": "about:blank", "title": .string(Self.titles[status] ?? "Error"), "status": .int(status),
+      "detail": .string(message),
+    ]
+    return HTTPResponse(
+      status: status, contentType: "application/problem+json", headers: headers, text: body.text + "\n")
+  }
+}

@@ -1,0 +1,249 @@
+import PrismBase
+import PrismProtocol
+import Synchronization
+
+/// A device in the list of all: the sum of its streams, with what else is known of it.
+struct DeviceSummary: Sendable, Equatable {
+  enum Order: String, Sendable, CaseIterable {
+    case seen, silent, device, waiting, lost, packets, crash
+  }
+
+  /// Streams that one question about all devices reads, those heard of last.
+  static let streamsMax = 200_000
+
+  let device: String
+  private(set) var seenTime: Int64 = 0
+  private(set) var packets = 0
+  private(set) var waiting = 0
+  private(set) var lost = 0
+  private(set) var differences = 0
+  private(set) var namespaces: Set<String> = []
+  /// The app that it reported last; empty: its reports say neither.
+  private(set) var app = "", version = ""
+  /// When its last crash came, milliseconds since 1970; nil: no crash is noted.
+  private(set) var crashTime: Int64?
+  private var appTime: Int64 = 0
+  var tags: [String: String] = [:]
+
+  init(device: String) { self.device = device }
+
+  mutating func add(_ stream: DeviceStream) {
+    seenTime = max(seenTime, stream.receivedTime)
+    packets += stream.packets
+    namespaces.insert(stream.namespace)
+    guard let ledger = stream.ledger.flatMap({ DeviceLedger($0) }) else { return }
+    waiting += ledger.waiting
+    lost += ledger.lost
+    differences += ledger.difference == nil ? 0 : 1
+  }
+
+  mutating func add(_ facts: DeviceFacts.Facts) {
+    crashTime = [crashTime, facts.crashTime].compactMap(\.self).max()
+    guard facts.notedTime >= appTime, !facts.app.isEmpty || !facts.version.isEmpty else { return }
+    (app, version, appTime) = (facts.app, facts.version, facts.notedTime)
+  }
+
+  /// Not heard of in the last 24 hours.
+  func isSilent(now: Int64) -> Bool { seenTime <= now - 86_400_000 }
+
+  static func byDevice(_ streams: [DeviceStream]) -> [String: DeviceSummary] {
+    streams.reduce(into: [:]) { $0[$1.device, default: DeviceSummary(device: $1.device)].add($1) }
+  }
+
+  /// One a device, in no order.
+  static func all(of streams: [DeviceStream]) -> [DeviceSummary] { Array(byDevice(streams).values) }
+
+  /// Whether it comes before `other`; the largest first, but names ascend.
+  func isBefore(_ other: DeviceSummary, _ order: Order) -> Bool {
+    let (own, others): (Int, Int)
+    switch order {
+    case .device: return device < other.device
+    case .seen: (own, others) = (Int(seenTime), Int(other.seenTime))
+    case .silent: (own, others) = (-Int(seenTime), -Int(other.seenTime))
+    case .crash: (own, others) = (Int(crashTime ?? 0), Int(other.crashTime ?? 0))
+    case .waiting: (own, others) = (waiting, other.waiting)
+    case .lost: (own, others) = (lost, other.lost)
+    case .packets: (own, others) = (packets, other.packets)
+    }
+    return own == others ? device < other.device : own > others
+  }
+
+  var json: JSONValue {
+    JSONValue([
+      "device": device, "seenTime": seenTime, "packets": packets, "waiting": waiting, "lost": lost,
+      "differences": differences, "namespaces": namespaces.sorted(), "app": app, "version": version,
+      "crashTime": crashTime, "tags": JSONValue(byName: tags),
+    ])
+  }
+}
+
+/// A `Prism-Ledger` as it came: what a sender stored of one namespace and kind, and where it went (docs/packet.md).
+struct DeviceLedger: Sendable, Equatable {
+  static let accounts = ["delivered", "expired", "evicted", "cleared", "dead", "removed", "kept", "overwritten"]
+  /// Reports in these are lost.
+  static let lostAccounts = ["expired", "evicted", "cleared", "dead", "removed"]
+
+  private(set) var epoch = ""
+  private(set) var stored = 0
+  private(set) var counts: [String: Int] = [:]
+  /// Rows of the packet itself, which the sender counts as waiting until it has the receipt.
+  private(set) var carried = 0
+
+  /// nil: the text is no ledger.
+  init?(_ text: String) {
+    // Bytes: a list of devices reads some 100,000 of them.
+    for part in text.utf8.split(separator: UInt8(ascii: ";")) {
+      guard let sign = part.firstIndex(of: UInt8(ascii: "=")), sign > part.startIndex else { return nil }
+      let (name, value) = (Substring(part[..<sign]), Substring(part[part.index(after: sign)...]))
+      guard !value.isEmpty else { return nil }
+      if name == "epoch" {
+        epoch = String(value)
+      } else if let count = Int(value), (0...Int(Int32.max) * 1024).contains(count) {
+        switch name {
+        case "stored": stored = count
+        case "carried": carried = count
+        default: counts[String(name)] = count
+        }
+      }
+    }
+  }
+
+  /// Reports that were neither delivered nor lost when the packet was made, without those of the packet.
+  var waiting: Int { max(0, unsettled - carried) }
+  /// Below 0 where the accounts don't balance.
+  private var unsettled: Int { Self.accounts.reduce(stored) { $0 - counts[$1, default: 0] } }
+  var lost: Int { Self.lostAccounts.reduce(0) { $0 + counts[$1, default: 0] } }
+
+  /// nil: it balances.
+  var difference: String? {
+    unsettled < 0 ? "the accounts have \(-unsettled) reports more than were stored" : nil
+  }
+
+  var json: JSONValue {
+    var members = [JSONValue.Member("epoch", .string(epoch)), JSONValue.Member("stored", .int(stored))]
+    members += Self.accounts.map { JSONValue.Member($0, .int(counts[$0, default: 0])) }
+    members.append(JSONValue.Member("waiting", .int(waiting)))
+    return .object(members)
+  }
+}
+
+/// The list of all devices, as it was read last. A small fleet is read for each question. The list of a large one takes longer to
+/// read, so it may be a minute old, and is read again behind the answer.
+final class DeviceIndex: Sendable {
+  typealias Read = @Sendable () async throws(CollectorRefusal) -> [DeviceSummary]
+
+  /// Devices of a small fleet.
+  static let smallMax = 2_000
+  private static let (freshAge, ageMax): (Duration, Duration) = (.seconds(2), .seconds(60))
+
+  private struct State {
+    var devices: [DeviceSummary] = []
+    /// By the time since the start; nil: it has to be read.
+    var readAt: Duration?
+    var isReading = false
+    /// Counts what made the list wrong.
+    var changes = 0
+  }
+
+  private let state = Mutex(State())
+
+  /// Something changed here that the next answer must show.
+  func change() {
+    state.withLock { state in
+      state.changes += 1
+      state.readAt = nil
+    }
+  }
+
+  /// - Parameter now: the time since the start.
+  func devices(now: Duration, _ read: @escaping Read) async throws(CollectorRefusal) -> [DeviceSummary] {
+    let (known, isDue) = known(now)
+    guard let known else { return try await refreshed(now, read) }
+    if isDue { Task { _ = try? await refreshed(now, read) } }  // the list of before stays where it can't be read
+    return known
+  }
+
+  private func known(_ now: Duration) -> (devices: [DeviceSummary]?, isDue: Bool) {
+    state.withLock { state in
+      guard state.devices.count > Self.smallMax, let readAt = state.readAt, now - readAt < Self.ageMax else {
+        return (nil, false)
+      }
+      let isDue = now - readAt >= Self.freshAge && !state.isReading
+      if isDue { state.isReading = true }
+      return (state.devices, isDue)
+    }
+  }
+
+  private func refreshed(_ now: Duration, _ read: Read) async throws(CollectorRefusal) -> [DeviceSummary] {
+    let before = state.withLock { $0.changes }
+    defer { state.withLock { $0.isReading = false } }
+    let devices = try await read()
+    state.withLock { state in
+      guard state.changes == before else { return }
+      (state.devices, state.readAt) = (devices, now)
+    }
+    return devices
+  }
+}
+
+/// Counts devices that became silent, for the metrics.
+struct DeviceWatch: Sendable {
+  /// Between two looks.
+  static let interval: Duration = .seconds(300)
+  private static let day: Int64 = 86_400_000
+
+  let collector: Collector
+
+  /// Devices that sent within the last 7 days, but not in the last 24 hours.
+  static func silent(_ devices: [DeviceSummary], now: Int64) -> Int {
+    devices.count { (now - 7 * day..<now - day).contains($0.seenTime) }
+  }
+
+  /// Looks once. A store that can't be read leaves the figure as it was.
+  func look() async {
+    guard let streams = try? await collector.store.queries?.streams(of: nil, limit: DeviceSummary.streamsMax) else {
+      return
+    }
+    let now = collector.time.unixMilliseconds
+    collector.counts.set(silentDevices: Self.silent(DeviceSummary.all(of: streams), now: now))
+  }
+
+  func run() async {
+    await collector.time.keepLooking(each: Self.interval) {
+      await look()
+      return false
+    }
+  }
+}
+
+/// The version of an app by its numbers: `1.10` is after `1.9`, `2.0-rc1` and `2.0~rc1` are before `2.0`, `2.0-3` is after it, and
+/// what follows a `+` does not count.
+struct CrashVersion: Sendable, Comparable {
+  private let numbers: [UInt64]
+  /// -1: before the version without a suffix; 0: without a suffix; 1: after it.
+  private let rank: Int
+  private let suffix: [UInt64]
+
+  /// - Returns: nil: the text does not begin with numbers.
+  init?(_ text: Substring) {
+    let plain = (text.hasPrefix("v") ? text.dropFirst() : text).prefix { $0 != "+" }
+    let core = plain.prefix { $0 != "-" && $0 != "~" }
+    let parts = core.split(separator: ".", omittingEmptySubsequences: false).map(Self.number)
+    guard !parts.contains(nil) else { return nil }
+    // Missing numbers are 0.
+    numbers = Array(parts.compactMap(\.self).reversed().drop { $0 == 0 }.reversed())
+    let rest = plain.dropFirst(core.count)
+    suffix = rest.split { !Self.isDigit($0) }.compactMap(Self.number)
+    rank = rest.isEmpty ? 0 : rest.hasPrefix("-") && rest.dropFirst().first.map(Self.isDigit) == true ? 1 : -1
+  }
+
+  private static func isDigit(_ character: Character) -> Bool { character.isASCII && character.isNumber }
+
+  private static func number(_ text: Substring) -> UInt64? { text.allSatisfy(isDigit) ? UInt64(text) : nil }
+
+  static func < (one: CrashVersion, other: CrashVersion) -> Bool {
+    if one.numbers != other.numbers { return one.numbers.lexicographicallyPrecedes(other.numbers) }
+    if one.rank != other.rank { return one.rank < other.rank }
+    return one.suffix.lexicographicallyPrecedes(other.suffix)
+  }
+}

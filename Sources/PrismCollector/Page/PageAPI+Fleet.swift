@@ -1,0 +1,205 @@
+import PrismBase
+import PrismConfig
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+
+// The fleet: all devices, and the collector itself.
+extension PageAPI {
+  /// `GET /fleet`
+  func fleet(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let streams = try await streams()
+    let now = collector.time.unixMilliseconds
+    let devices = DeviceSummary.all(of: streams)
+    let seen = { (milliseconds: Int64) in devices.count { $0.seenTime > now - milliseconds } }
+    var accounts: [String: Int] = [:]
+    for ledger in streams.lazy.compactMap(\.ledger).compactMap({ DeviceLedger($0) }) {
+      accounts["stored", default: 0] += ledger.stored
+      accounts["waiting", default: 0] += ledger.waiting
+      for (name, count) in ledger.counts { accounts[name, default: 0] += count }
+    }
+    return Self.json([
+      "now": now, "startTime": collector.access.page.startTime,
+      "devices": JSONValue([
+        "total": devices.count, "hour": seen(3_600_000), "day": seen(86_400_000), "week": seen(604_800_000),
+        "silent": devices.count { $0.isSilent(now: now) }, "differences": devices.count { $0.differences > 0 },
+        "isCut": streams.count == DeviceSummary.streamsMax,
+      ]),
+      "ledger": JSONValue(byName: accounts), "packets": Self.counts(collector.counts.outcomes),
+      "refusals": Self.counts(collector.counts.refusals), "outputs": await outputs(now),
+      "store": JSONValue(["failure": collector.store.failure]),
+      "configuration": await RolloutAPI(api: self).summary(), "retentionDays": collector.options.retentionDays,
+    ])
+  }
+
+  /// The streams of all devices.
+  func streams() async throws(CollectorRefusal) -> [DeviceStream] {
+    let queries = try scan.queries
+    return try await ask { () throws(StoreFailure) in
+      try await queries.streams(of: nil, limit: DeviceSummary.streamsMax)
+    }
+  }
+
+  private static func counts(_ counts: [String: Int]) -> [JSONValue] {
+    counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { JSONValue(["name": $0.key, "count": $0.value]) }
+  }
+}
+
+// MARK: - Devices
+
+/// Answers the API about devices.
+struct DeviceAPI: PageAnswers {
+  private static let streamsMax = 200
+  private static let countBudget: Duration = .milliseconds(600)
+
+  let api: PageAPI
+
+  private var collector: Collector { api.collector }
+
+  /// `GET /devices`
+  func devices(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let limit = try request.number("limit", in: 1...1000) ?? 100
+    let after = try request.number("after", in: 0...1_000_000) ?? 0
+    let order = try request.word("sort", DeviceSummary.Order.self) ?? .seen
+    let search = request.http.parameter("search")?.lowercased() ?? ""
+    let wanted = try request.devices
+    let now = collector.time.unixMilliseconds
+    let devices = try await collector.access.page.devices.devices(now: collector.time.uptime) {
+      () async throws(CollectorRefusal) in try await all()
+    }
+    let found = devices.filter {
+      (search.isEmpty || $0.device.lowercased().contains(search)) && wanted?.includes($0, now: now) ?? true
+    }.sorted { $0.isBefore($1, order) }
+    let page = found.dropFirst(after).prefix(limit)
+    return PageAPI.json([
+      "devices": page.map(\.json), "total": found.count,
+      "next": after + page.count < found.count ? after + page.count : nil as Int?,
+    ])
+  }
+
+  /// All devices that sent something, with their tags and apps.
+  private func all() async throws(CollectorRefusal) -> [DeviceSummary] {
+    let streams = try await api.streams()
+    let (facts, records) = (collector.devices.facts, collector.store.recordStore)
+    let namespaces = Set(streams.map(\.namespace)).union([NamespaceName.prism.text]).sorted()
+    let (apps, tags) = try await api.ask { () throws(StoreFailure) in
+      (try await facts.all(), CollectedTags.merged(try await records?.tags(of: namespaces) ?? []))
+    }
+    var devices = DeviceSummary.byDevice(streams)
+    for (key, facts) in apps { devices[key.device]?.add(facts) }
+    for (device, tags) in tags { devices[device]?.tags = tags }
+    return Array(devices.values)
+  }
+
+  /// `GET /device?id=…`
+  func device(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    guard let id = request.http.parameter("id"), DeviceID.isValid(id) else {
+      throw CollectorRefusal(400, "id: must be a device's id, 1 to 128 visible ASCII characters")
+    }
+    let queries = try api.scan.queries
+    let streams = try await api.ask { () throws(StoreFailure) in
+      try await queries.streams(of: id, limit: Self.streamsMax)
+    }
+    let enrolled = try? await collector.devices.store.device(id)?.json  // what can't be read is left out
+    guard !streams.isEmpty || enrolled != nil else {
+      throw CollectorRefusal(404, "no device of this id has sent a packet, or was enrolled")
+    }
+    var wanted = ReportFilter()
+    (wanted.device, wanted.isNewestFirst, wanted.limit) = (id, true, 1)
+    let newest = try await api.page(wanted).reports.first
+    var described: [JSONValue] = []
+    for stream in streams { described.append(try await self.described(stream, of: streams.count)) }
+    let entry = try? await collector.remote?.devices.entry(of: id)  // what can't be read is left out
+    return PageAPI.json([
+      "device": id, "streams": described, "enrolled": enrolled, "configuration": entry.flatMap { $0 },
+      "newest": newest.flatMap { try? JSONValue(parsing: $0.jsonText) },  // too deep for a tree: left out
+      "now": collector.time.unixMilliseconds,
+    ])
+  }
+
+  /// A stream with its ledger, and with how many of its reports are here.
+  private func described(_ stream: DeviceStream, of streams: Int) async throws(CollectorRefusal) -> JSONValue {
+    var wanted = ReportFilter()
+    (wanted.device, wanted.namespace, wanted.kind) = (stream.device, stream.namespace, stream.kind)
+    var scan = try api.scan
+    scan.budget = Self.countBudget / streams
+    let (counts, reach) = try await api.ask { [scan, wanted] () throws(StoreFailure) in
+      try await scan.counts(wanted, ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
+    }
+    let here = counts.reduce(0) { $0 + $1.count }
+    let ledger = stream.ledger.flatMap { DeviceLedger($0) }
+    return JSONValue([
+      "namespace": stream.namespace, "kind": stream.kind, "packets": stream.packets, "seenTime": stream.receivedTime,
+      "ledger": ledger?.json, "reportsHere": here, "readSince": reach.since,
+      "difference": Self.difference(ledger, here: reach.since == nil ? here : nil),
+    ])
+  }
+
+  /// The device counts a report as delivered once it has the receipt, so at least as many were stored here.
+  /// - Parameter here: nil: not all were counted.
+  static func difference(_ ledger: DeviceLedger?, here: Int?) -> String? {
+    guard let ledger else { return nil }
+    if let difference = ledger.difference { return difference }
+    let delivered = ledger.counts["delivered", default: 0]
+    guard let here, here < delivered else { return nil }
+    return
+      "\(delivered - here) of \(delivered) reports that the device delivered are not here: retention deleted them, they "
+      + "went to another store, or they are lost"
+  }
+}
+
+// MARK: - Outputs and their dead letters
+
+extension PageAPI {
+  private func outputs(_ now: Int64) async -> [JSONValue] {
+    await OutputRunner.figures(of: collector.outputs).map { name, figures in
+      let lag = figures.waitingSince.map { max(0, now - $0) / 1000 }
+      return JSONValue([
+        "name": name, "leading": figures.isLeading, "delivered": figures.delivered, "refused": figures.refused,
+        "dead": figures.dead, "failures": figures.failures, "holds": figures.holds,
+        "lagSeconds": figures.isLeading ? lag ?? 0 : nil as Int64?,
+      ])
+    }
+  }
+
+  /// `GET /outputs/{name}/dead`
+  func deadLetters(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let limit = try request.number("limit", in: 1...1000) ?? 100
+    let after = try request.number("after", in: 0...Int64.max) ?? 0
+    let source = try source(of: request)
+    let dead = try await ask { () throws(StoreFailure) in
+      try await source.dead(after: after, limit: limit, onlyRequeued: false)
+    }
+    await source.close()
+    return Self.json(["dead": dead.map(\.json), "next": dead.count == limit ? dead.last?.id : nil])
+  }
+
+  /// `POST /outputs/{name}/dead` with `{"action": "requeue"}` or `{"action": "drop"}`, for the ids of `first` to `last`.
+  func changeDeadLetters(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let body = try Self.body(request, known: ["action", "first", "last"])
+    guard let change = body["action"]?.string.flatMap({ DeadChange(rawValue: $0) }) else {
+      throw CollectorRefusal(400, "action: must be requeue or drop")
+    }
+    let (first, last) = (try Self.id(body, "first") ?? 0, try Self.id(body, "last") ?? .max)
+    guard first <= last else { throw CollectorRefusal(400, "first: is \(first), must be at most `last`, \(last)") }
+    let source = try source(of: request)
+    let count = try await ask { () throws(StoreFailure) in try await source.change(dead: first...last, change) }
+    await source.close()
+    note(request, did: "dead letters of an output: \(change.rawValue)", to: "\(request.parts[0]), \(count) reports")
+    return Self.json(["changed": count])
+  }
+
+  /// nil: the member is missing. Another value than a number must not stand for all dead letters.
+  private static func id(_ body: JSONValue, _ name: String) throws(CollectorRefusal) -> Int64? {
+    guard let value = body[name] else { return nil }
+    guard let id = value.int, id >= 0 else { throw CollectorRefusal(400, "\(name): must be the id of a report") }
+    return Int64(id)
+  }
+
+  private func source(of request: PageRequest) throws(CollectorRefusal) -> any OutputSource {
+    guard collector.outputs.contains(where: { $0.name == request.parts[0] }) else {
+      throw .unknown("output", among: collector.outputs.map(\.name))
+    }
+    return collector.store.outputSource(request.parts[0])
+  }
+}

@@ -1,0 +1,164 @@
+import PrismBase
+import PrismHTTP
+import PrismProtocol
+
+/// Reads windows of reports, until it has all or its time is up. Counts are whole but for stores that take very long; a search
+/// answers soon with what it found, and says where it came to.
+struct ReportScan: Sendable {
+  /// How far a scan came.
+  struct Reach: Sendable, Equatable {
+    /// The time is up: reports received before this, milliseconds since 1970, were not read. nil: all were.
+    var since: Int64?
+    /// The last id that was read, in the order of reading; nil: no id was.
+    var id: Int64?
+    var timeIsUp = false
+
+    static let whole = Reach()
+  }
+
+  /// Of a page, and of a count.
+  static let (pageBudget, countBudget): (Duration, Duration) = (.milliseconds(700), .seconds(20))
+
+  let queries: any ReportQueries
+  let time: any TimeSource
+  /// nil: that of the question.
+  var budget: Duration?
+
+  /// Calls `body` with the filter of each window until it returns false, or the time is up. The first window is always read.
+  func run(
+    _ filter: ReportFilter, countedBy grouping: ReportGrouping? = nil, oldestFirst: Bool = false,
+    within budget: Duration,
+    _ body: (ReportFilter) async throws(StoreFailure) -> Bool
+  ) async throws(StoreFailure) -> Reach {
+    let started = time.uptime
+    var last: ClosedRange<Int64>?
+    let windows = try await queries.windows(filter, grouping)
+    for ids in oldestFirst ? windows.reversed() : windows {
+      if let last, time.uptime - started >= self.budget ?? budget {
+        if oldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
+        return Reach(since: try await receivedTime(from: last.lowerBound), id: last.lowerBound, timeIsUp: true)
+      }
+      var wanted = filter
+      (wanted.after, wanted.before) = (ids.lowerBound - 1, ids.upperBound + 1)
+      guard try await body(wanted) else { return Reach(since: nil, id: ids.lowerBound) }
+      last = ids
+    }
+    return Reach(since: nil, id: last?.lowerBound)
+  }
+
+  /// An answer that is not whole always says so, even where the report is deleted meanwhile.
+  private func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64 {
+    try await queries.receivedTime(from: id) ?? time.unixMilliseconds
+  }
+
+  /// The first reports of the filter, in its order; fewer where the time is up before.
+  func page(_ wanted: ReportFilter, of store: any PacketStore) async throws(StoreFailure) -> ReportPage {
+    var page = ReportPage(limit: wanted.limit)
+    page.reach = try await run(wanted, oldestFirst: !wanted.isNewestFirst, within: Self.pageBudget) {
+      (part) throws(StoreFailure) in
+      var part = part
+      while !page.isCut {
+        part.limit = wanted.limit - page.reports.count
+        let found = try await store.page(part)
+        page.add(found)
+        guard let last = found.last, ReportPage.mayBeCut(found, limit: part.limit) else { break }
+        if wanted.isNewestFirst { part.before = last.id } else { part.after = last.id }
+      }
+      return !page.isCut
+    }
+    return page
+  }
+
+  /// Counts by time and group; those of one bucket and group are one.
+  func counts(
+    _ filter: ReportFilter, _ grouping: ReportGrouping
+  ) async throws(StoreFailure) -> (counts: [ReportCount], reach: Reach) {
+    struct Cell: Hashable { let time: Int64, group: String }
+    var cells: [Cell: Int] = [:]
+    let reach = try await run(filter, countedBy: grouping, within: Self.countBudget) { (part) throws(StoreFailure) in
+      for count in try await queries.counts(part, grouping) {
+        cells[Cell(time: count.time, group: count.group), default: 0] += count.count
+      }
+      return true
+    }
+    let counts = cells.map { ReportCount(time: $0.key.time, group: $0.key.group, count: $0.value) }
+    return (counts.sorted { ($0.time, $0.group) < ($1.time, $1.group) }, reach)
+  }
+
+  /// The most numbers that one question reads.
+  static let numbersMax = 1_000_000
+
+  func numbers(
+    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping
+  ) async throws(StoreFailure) -> (numbers: [ReportNumber], reach: Reach) {
+    var numbers: [ReportNumber] = []
+    var reach = try await run(filter, within: Self.countBudget) { (part) throws(StoreFailure) in
+      numbers += try await queries.numbers(part, path: path, grouping, limit: Self.numbersMax - numbers.count)
+      return numbers.count < Self.numbersMax
+    }
+    if numbers.count >= Self.numbersMax, let id = reach.id { reach.since = try await receivedTime(from: id) }
+    return (numbers, reach)
+  }
+}
+
+/// Reports of one answer, and where the next one goes on.
+struct ReportPage: Sendable {
+  /// A page ends behind as many bytes of metas.
+  static let bytesMax = 4 * 1_048_576
+
+  private let limit: Int
+  private(set) var reports: [StoredReport] = []
+  private var bytes = 0
+  var reach = ReportScan.Reach.whole
+
+  init(limit: Int) { self.limit = limit }
+
+  mutating func add(_ found: [StoredReport]) {
+    reports += found
+    bytes += Self.bytes(found)
+  }
+
+  /// It ends before the last report of its filter, as far as is known.
+  var isCut: Bool { reports.count >= limit || bytes >= Self.bytesMax / 2 }
+
+  /// A store ends its page behind some bytes, too: then there may be more in the same window.
+  static func mayBeCut(_ found: [StoredReport], limit: Int) -> Bool {
+    found.count >= limit || bytes(found) >= bytesMax / 2
+  }
+
+  private static func bytes(_ reports: [StoredReport]) -> Int { reports.reduce(0) { $0 + $1.meta.count } }
+
+  /// The id that the next page begins behind; nil: this was the last one.
+  var next: Int64? { isCut ? reports.last?.id : isPartial ? reach.id : nil }
+
+  /// The time was up before as many reports were found as were wanted.
+  var isPartial: Bool { reach.timeIsUp && !isCut }
+
+  /// Of `GET /reports`. `next` is where a reader goes on: behind the last report, or behind those that were read in vain.
+  var answer: HTTPResponse {
+    let next = JSONValue(["next": next ?? reports.last?.id])
+    return answer(isPartial ? next.adding(["partial": true]) : next)
+  }
+
+  /// - Parameter rest: the members behind the reports.
+  func answer(_ rest: JSONValue) -> HTTPResponse {
+    let texts = reports.map(\.jsonText).joined(separator: [UInt8(ascii: ",")])
+    return .json(Array(#"{"reports":["#.utf8) + texts + Array("],".utf8) + rest.text.utf8.dropFirst())
+  }
+}
+
+extension HTTPResponse {
+  /// - Parameter text: JSON.
+  static func json(_ text: [UInt8], headers: [(name: String, value: String)] = []) -> HTTPResponse {
+    HTTPResponse(
+      status: 200, headers: [("Content-Type", "application/json")] + headers, body: text + [UInt8(ascii: "\n")])
+  }
+}
+
+extension StoredReport {
+  /// - Throws: 404 for a report without one.
+  func payloadAnswer(_ headers: [(name: String, value: String)] = []) throws(CollectorRefusal) -> HTTPResponse {
+    guard let payload else { throw CollectorRefusal(404, "this report has no payload, or it is damaged") }
+    return HTTPResponse(status: 200, headers: [("Content-Type", "application/octet-stream")] + headers, body: payload)
+  }
+}

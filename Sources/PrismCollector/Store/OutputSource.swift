@@ -1,0 +1,57 @@
+import PrismConfig
+import PrismProtocol
+
+/// Where one output reads from, and where it notes how far it came.
+protocol OutputSource: Sendable {
+  /// false: another replica feeds this output now.
+  func lead() async throws(StoreFailure) -> Bool
+  /// The id of the last report that was handed on; 0 before the first.
+  func cursor() async throws(StoreFailure) -> Int64
+  /// Reports behind `id` with their payloads. A report that commits later never has a lower id.
+  func next(after id: Int64, limit: Int) async throws(StoreFailure) -> [StoredReport]
+  /// Notes how far it came, and adds dead letters, in one commit: both survive a crash once this returns.
+  func note(cursor id: Int64, refused: [RefusedReport]) async throws(StoreFailure)
+  func deadCount() async throws(StoreFailure) -> Int
+  /// Dead letters behind `id`, by ascending ids.
+  /// - Parameter onlyRequeued: those that an operator hands on again.
+  func dead(after id: Int64, limit: Int, onlyRequeued: Bool) async throws(StoreFailure) -> [DeadReport]
+  /// - Returns: how many dead letters have an id in the range.
+  func change(dead ids: ClosedRange<Int64>, _ change: DeadChange) async throws(StoreFailure) -> Int
+  func close() async
+}
+
+/// A report that an output's other side refuses for good.
+struct RefusedReport: Sendable, Equatable {
+  var id: Int64
+  /// In words. Never a report's content.
+  var cause: String
+}
+
+/// A dead letter of an output: its report stays in the store as long as any other.
+struct DeadReport: Sendable, Equatable {
+  var id: Int64
+  var cause: String
+  /// When it was refused, milliseconds since 1970.
+  var time: Int64
+  /// An operator hands it on again.
+  var isRequeued: Bool
+
+  var json: JSONValue {
+    ["id": .int(id), "cause": .string(cause), "time": .int(time), "requeued": .bool(isRequeued)]
+  }
+}
+
+/// An operator's change of dead letters.
+enum DeadChange: String, CaseIterable { case requeue, drop }
+
+typealias LagPolicy = CollectorConfiguration.LagPolicy
+
+extension LagPolicy {
+  /// For `/readyz` under `hold`.
+  static let warning =
+    "an output is more than outputLagMByte behind: reports past retentionDay stay until it takes them"
+  /// The line of the log under `skip`.
+  static let skipped = "reports were deleted that an output had not taken: it was too far behind, and onLag is skip"
+  /// The answer to a packet under `refuse`.
+  static let cause = "an output is more than outputLagMByte behind, and onLag is refuse"
+}
