@@ -49,13 +49,13 @@ final class IngestSink: ReportSink {
   private func commit(
     _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void
   ) {
-    store.inTurn { [self] store in
-      let began = time.uptime
-      let outcome = store.append(batches, notes: notes, rules: rules.withLock { $0 })
-      if feed.hasFollowers { feed.publish(batches, outcome, now: time.unixMilliseconds) }
-      note(batches, outcome, in: time.uptime - began)
-      whenDone(outcome)
-    }
+    store.append(
+      batches, notes: notes, rules: { [self] in rules.withLock { $0 } },
+      whenDone: { [self] outcome, duration in
+        if feed.hasFollowers { feed.publish(batches, outcome, now: time.unixMilliseconds) }
+        note(batches, outcome, in: duration)
+        whenDone(outcome)
+      })
   }
 
   func note(_ key: String, of namespace: NamespaceName) async -> [UInt8]? { try? await store.note(namespace, key) }

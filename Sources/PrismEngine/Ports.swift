@@ -1,3 +1,4 @@
+public import PrismBase
 public import PrismConfig
 import PrismProtocol
 
@@ -55,6 +56,17 @@ public struct TransferRequest: Sendable {
     self.init(url: url, headers: headers, body: [], timeout: timeout)
     (method, answerBytesKept, self.answerBytesMax) = (.get, answerBytesMax, answerBytesMax)
   }
+}
+
+extension HeldFile {
+  /// The header that shows the token in this file.
+  var authorization: (name: String, value: String) {
+    ("Authorization", "Bearer \(String(decoding: content.bytes, as: UTF8.self))")
+  }
+}
+
+extension NamespaceConfiguration {
+  var authorization: [(name: String, value: String)] { token.map { [$0.authorization] } ?? [] }
 }
 
 /// The result of a request.
@@ -152,5 +164,27 @@ public struct Randomness: RandomNumberGenerator, Sendable {
   public static let system = Randomness {
     var generator = SystemRandomNumberGenerator()
     return generator.next()
+  }
+}
+
+/// Fetches answers that may be too large for memory: tables of records that come down. The edge implements it; tests script
+/// it.
+public protocol DownloadSource: Sendable {
+  /// GETs into a file without a name, which is gone with its last holder. It never throws, so that no caller can forget a
+  /// case; cancelling the task aborts the transfer. Redirects are not followed; TLS is verified.
+  func download(_ request: TransferRequest) async -> DownloadAnswer
+}
+
+/// The result of a download.
+public struct DownloadAnswer: Sendable {
+  /// The answer's head, with the first 64 KiB of the body if `body` is nil; or why there is no answer.
+  public var outcome: PostAnswer.Outcome
+  /// The body of an answer with status 200.
+  public var body: (any PieceSource & Sendable)?
+  /// On the wire as HTTP sees it: request and answer, headers included.
+  public var bytesOnWire: Int
+
+  public init(outcome: PostAnswer.Outcome, body: (any PieceSource & Sendable)?, bytesOnWire: Int) {
+    (self.outcome, self.body, self.bytesOnWire) = (outcome, body, bytesOnWire)
   }
 }

@@ -48,22 +48,12 @@ public struct SQLiteInsert<Column: SQLiteColumn> {
     (self.statement, base) = (statement, Int32(row * columnCount) + 1)
   }
 
-  /// Binds the values of several columns, as the single ones below.
+  /// Binds the values of several columns; SQLite keeps copies.
   public func bind(_ values: KeyValuePairs<Column, any SQLConvertible>) {
     for (column, value) in values { statement.bind(base + column.index, value.sqlValue) }
   }
   /// Binds a number.
   @inlinable public func bind(_ column: Column, _ value: Int64) { statement.bind(base + column.index, value) }
-  /// Binds a number.
-  @inlinable public func bind(_ column: Column, _ value: Int) { statement.bind(base + column.index, Int64(value)) }
-  /// Binds 1 or 0.
-  public func bind(_ column: Column, _ value: Bool) { statement.bind(base + column.index, Int64(value ? 1 : 0)) }
-  /// nil is NULL.
-  public func bind(_ column: Column, _ value: Int64?) { statement.bind(base + column.index, value) }
-  /// SQLite keeps a copy; nil is NULL.
-  public func bind(_ column: Column, _ text: String?) { statement.bind(base + column.index, text) }
-  /// SQLite keeps a copy; nil is NULL.
-  public func bind(_ column: Column, _ bytes: [UInt8]?) { statement.bind(base + column.index, bytes) }
   /// Binds NULL.
   @inlinable public func bindNull(_ column: Column) { statement.bindNull(base + column.index) }
 

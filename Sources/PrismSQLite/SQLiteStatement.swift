@@ -113,12 +113,6 @@ extension SQLiteStatement {
 
 // MARK: Values
 extension SQLiteStatement {
-  /// - Returns: the first column of the first row; NULL if there is no row.
-  public func firstValue() throws(SQLiteError) -> SQLValue {
-    defer { reset() }
-    return try step() ? value(0) : .null
-  }
-
   /// Runs to the end and resets.
   /// - Parameter values: of the parameters, which have the names `$1` and on.
   /// - Returns: the rows, each with the values that the statement lists.
@@ -156,29 +150,29 @@ extension SQLiteStatement {
     case .null: bindNull(place)
     case .integer(let value): bind(place, value)
     case .real(let value): check(sqlite3_bind_double(handle, place, value))
-    case .text(let bytes): bind(place, String(decoding: bytes, as: UTF8.self))
-    case .blob(let bytes): bind(place, bytes)
+    // A nil pointer would be NULL.
+    case .text(let bytes) where bytes.isEmpty: check(prism_sqlite3_bind_text_copy(handle, place, "", 0))
+    case .text(let bytes):
+      bytes.withUnsafeBytes { text in
+        let start = text.bindMemory(to: CChar.self).baseAddress
+        check(prism_sqlite3_bind_text_copy(handle, place, start, Int32(text.count)))
+      }
+    case .blob(let bytes) where bytes.isEmpty: check(sqlite3_bind_zeroblob(handle, place, 0))
+    case .blob(let bytes):
+      bytes.withUnsafeBytes { check(prism_sqlite3_bind_blob_copy(handle, place, $0.baseAddress, Int32($0.count))) }
     }
   }
 }
 
 // MARK: Parameters
 extension SQLiteStatement {
-  /// Binds several values by their parameters' names, as the single ones below.
+  /// Binds several values by their parameters' names.
   @discardableResult public func bind(_ values: KeyValuePairs<StaticString, any SQLConvertible>) -> Self {
     for (name, value) in values { bind(parameter(name), value.sqlValue) }
     return self
   }
-  /// - Parameter name: of a parameter, with its colon.
-  public func bind(_ name: StaticString, _ value: Int64?) { bind(parameter(name), value) }
-  /// Binds a number.
-  public func bind(_ name: StaticString, _ value: Int) { bind(parameter(name), Int64(value)) }
-  /// Binds 1 or 0.
-  public func bind(_ name: StaticString, _ value: Bool) { bind(parameter(name), value ? 1 : 0) }
-  /// SQLite keeps a copy; nil is NULL.
-  public func bind(_ name: StaticString, _ text: String?) { bind(parameter(name), text) }
-  /// SQLite keeps a copy; nil is NULL.
-  public func bind(_ name: StaticString, _ bytes: [UInt8]?) { bind(parameter(name), bytes) }
+  /// SQLite keeps a copy. - Parameter name: of a parameter, with its colon.
+  public func bind(_ name: StaticString, _ value: some SQLConvertible) { bind(parameter(name), value.sqlValue) }
 
   /// Copies nothing: the bytes, which must be UTF-8, must stay where they are until the statement is reset or bound again.
   public func bind(_ name: StaticString, uncopiedText bytes: UnsafeRawBufferPointer) {
@@ -196,27 +190,7 @@ extension SQLiteStatement {
 // MARK: Parameters by their place, for records
 extension SQLiteStatement {
   @inlinable func bind(_ place: Int32, _ value: Int64) { check(sqlite3_bind_int64(handle, place, value)) }
-  func bind(_ place: Int32, _ value: Int64?) {
-    if let value { bind(place, value) } else { bindNull(place) }
-  }
   @inlinable func bindNull(_ place: Int32) { check(sqlite3_bind_null(handle, place)) }
-
-  func bind(_ place: Int32, _ text: String?) {
-    guard var text else { return bindNull(place) }
-    text.withUTF8 { utf8 in
-      utf8.withMemoryRebound(to: CChar.self) { bytes in
-        // A nil pointer would be NULL; an empty string has one.
-        let start = bytes.baseAddress ?? UnsafePointer(bitPattern: 1)
-        check(prism_sqlite3_bind_text_copy(handle, place, start, Int32(bytes.count)))
-      }
-    }
-  }
-
-  func bind(_ place: Int32, _ bytes: [UInt8]?) {
-    guard let bytes else { return bindNull(place) }
-    if bytes.isEmpty { return check(sqlite3_bind_zeroblob(handle, place, 0)) }
-    bytes.withUnsafeBytes { check(prism_sqlite3_bind_blob_copy(handle, place, $0.baseAddress, Int32($0.count))) }
-  }
 
   @inlinable func bind(_ place: Int32, uncopiedBlob bytes: UnsafeRawBufferPointer) {
     if bytes.isEmpty { return check(sqlite3_bind_zeroblob(handle, place, 0)) }
@@ -234,5 +208,23 @@ extension SQLiteStatement {
 
   @usableFromInline func trap(_ code: Int32) {
     preconditionFailure("the statement does not have the parameter that was bound (\(code)): \(sql)")
+  }
+}
+
+/// Statements of one connection, each prepared once: for work that runs the same ones for many rows. Its owner makes it for that
+/// work, and uses one statement at a time. Bound values stay, so each use binds all of them.
+public final class SQLiteStatements {
+  /// The connection, which lives as long.
+  public let connection: SQLiteConnection
+  private var prepared: [String: SQLiteStatement] = [:]
+
+  public init(_ connection: SQLiteConnection) { self.connection = connection }
+
+  /// - Parameter sql: of a fixed number of texts: each is kept.
+  public func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    if let known = prepared[sql] { return known }
+    let statement = try connection.prepare(sql)
+    prepared[sql] = statement
+    return statement
   }
 }

@@ -1,14 +1,3 @@
-/// The tables of a damaged database, as far as they are known from elsewhere.
-public struct KnownTables: Sendable {
-  /// Every database of this kind has them.
-  public var required: Set<String>
-  /// Each table's first page by its name, as noted beside the database; nil: there is no such note.
-  public var roots: [String: Int]?
-
-  /// The same values by their names.
-  public init(required: Set<String>, roots: [String: Int]?) { (self.required, self.roots) = (required, roots) }
-}
-
 /// Reads the whole records of a database that SQLite can't read, or not completely.
 ///
 /// The table of a page is found in two ways: down the tree from the table's first page, and up the file's pointer map. One of
@@ -19,7 +8,8 @@ public final class DamagedDatabase {
   private static let depthMax = 20
 
   private let pages: DatabasePages
-  private let known: KnownTables
+  private let required: Set<String>
+  private let knownRoots: [String: Int]?
   /// A table's name by its first page.
   private var roots: [Int: String] = [:]
   private var hasOwnSchema = false
@@ -28,11 +18,13 @@ public final class DamagedDatabase {
   private var pointerMaps: [Int: [UInt8]] = [:]
 
   /// nil if the file can't be opened.
-  public init?(path: String, _ known: KnownTables) {
+  /// - Parameter required: tables that every database of this kind has.
+  /// - Parameter noted: each table's first page by its name, as noted beside the database; nil: there is no such note.
+  public init?(path: String, required: Set<String>, roots noted: [String: Int]?) {
     guard let pages = DatabasePages(path: path) else { return nil }
-    (self.pages, self.known) = (pages, known)
+    (self.pages, self.required, knownRoots) = (pages, required, noted)
     readSchema()
-    hasOwnSchema = Set(roots.values).isSuperset(of: known.required)
+    hasOwnSchema = Set(roots.values).isSuperset(of: required)
     addKnownRoots()
     findOwners()
   }
@@ -48,7 +40,7 @@ public final class DamagedDatabase {
   /// of them can be read.
   public var isOfThisKind: Bool {
     if hasOwnSchema { return true }
-    guard known.roots != nil else { return false }
+    guard knownRoots != nil else { return false }
     guard let first = pages.page(1) else { return true }
     return BTreePage.headerOffset(first) > 0
       || owners.indices.contains { table(of: $0) != nil && !records(on: $0).isEmpty }
@@ -135,7 +127,7 @@ public final class DamagedDatabase {
   /// Adds tables that the schema doesn't name any more, unless their first page begins another table.
   private func addKnownRoots() {
     let found = Set(roots.values)
-    for (name, root) in known.roots ?? [:]
+    for (name, root) in knownRoots ?? [:]
     where !found.contains(name) && roots[root] == nil && root <= pages.count {
       roots[root] = name
     }

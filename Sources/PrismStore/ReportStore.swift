@@ -45,11 +45,6 @@ public actor ReportStore {
     return try result.get()
   }
 
-  /// Runs `body` on the store's queue without an extra task hop.
-  public nonisolated func inTurn(_ body: @escaping @Sendable (isolated ReportStore) -> Void) {
-    executor.queue.async { self.assumeIsolated(body) }
-  }
-
   /// Tells how the store is, at once, also while it is busy.
   public nonisolated var health: StoreHealth { healthState.current }
 
@@ -71,7 +66,9 @@ public actor ReportStore {
   public func check() async throws(StoreError) -> [String] { try await faults(max: 5) }
 
   private func faults(max: Int) async throws(StoreError) -> [String] {
-    do { return try await file.check(max: max).runInBackground().get() } catch { throw .unavailable(error.description) }
+    // Over a connection of its own.
+    let check = IntegrityCheck(path: file.options.databasePath, vfs: file.options.vfs, faultsMax: max)
+    do { return try await check.runInBackground().get() } catch { throw .unavailable(error.description) }
   }
 
   /// Sets what an answer promises from now on. - Throws: `unavailable` if the file can't be opened again.
@@ -87,6 +84,22 @@ public actor ReportStore {
   ) -> CommitOutcome {
     uses += 1
     return use { (file) throws(Never) in Appending.store(batches, notes: notes, rules: rules, in: file) }
+  }
+
+  /// The same in turn on the store's queue, without an extra task hop.
+  /// - Parameter rules: asked for when it is the batches' turn.
+  /// - Parameter whenDone: called on that queue, with the time that it took.
+  public nonisolated func append(
+    _ batches: [ReportBatch], notes: [BatchNote], rules: @escaping @Sendable () -> [NamespaceName: ReportRules],
+    whenDone: @escaping @Sendable (CommitOutcome, Duration) -> Void
+  ) {
+    executor.queue.async {
+      self.assumeIsolated { store in
+        let began = store.file.options.time.uptime
+        let outcome = store.append(batches, notes: notes, rules: rules())
+        whenDone(outcome, store.file.options.time.uptime - began)
+      }
+    }
   }
 
   /// Commits dispositions in their order, then notes, then claims. A claim's packet is nil if nothing waits for it, or if
@@ -178,7 +191,7 @@ public actor ReportStore {
   /// The counts of the triggers of each namespace, by their names, as of the last commit.
   public var triggers: [NamespaceName: [String: TriggerState]] {
     var result: [NamespaceName: [String: TriggerState]] = [:]
-    for (number, states) in state.triggers { state.names.namespaces[number].map { result[$0] = states } }
+    for (number, states) in state.counts.triggers { state.names.namespaces[number].map { result[$0] = states } }
     return result
   }
 
@@ -191,7 +204,9 @@ public actor ReportStore {
   }
 
   /// The same also while the database can't be read: then as of the last commit, and without the oldest row's time.
-  public func lastKnownStatus() -> [NamespaceName: [RowKind: QueueStatus]] { (try? status()) ?? state.status }
+  public func lastKnownStatus() -> [NamespaceName: [RowKind: QueueStatus]] {
+    (try? status()) ?? state.status { _ in nil }
+  }
 
   /// The rows and counts that the last run left, of every namespace that ever stored something.
   public func remains() throws(StoreError) -> [NamespaceName: NamespaceRemains] {
@@ -231,7 +246,7 @@ public actor ReportStore {
   public func refusedRecords(
     of namespace: NamespaceName?, after: Int64, limit: Int
   ) throws(StoreError) -> [RefusedRecord] {
-    try read { (t) throws(SQLiteError) in try RefusedRecords(t).page(of: namespace, after: after, limit: limit) }
+    try read { (t) throws(SQLiteError) in try RecordAccess(t).refused(of: namespace, after: after, limit: limit) }
   }
 
   /// The first dead letter of the selection, with its whole meta and its payload; nil if there is no such letter.

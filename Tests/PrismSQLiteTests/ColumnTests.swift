@@ -25,9 +25,7 @@ import Testing
 
     func bind(to insert: SQLiteInsert<Note>) {
       insert.bind(.number, number)
-      insert.bind(.name, name)
-      insert.bind(.madeTime, number * 10)
-      insert.bind(.content, content)
+      insert.bind([.name: name, .madeTime: number * 10, .content: content])
     }
   }
 

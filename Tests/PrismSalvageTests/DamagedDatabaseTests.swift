@@ -23,8 +23,7 @@ import Testing
 
   /// Every record that is read is what was written. - Returns: how many were read.
   private static func readAll(_ path: String) throws -> Int {
-    let known = KnownTables(required: ["things"], roots: nil)
-    let source = try #require(DamagedDatabase(path: path, known))
+    let source = try #require(DamagedDatabase(path: path, required: ["things"], roots: nil))
     var found: Set<Int64> = []
     source.forEachRecord(of: "things") { record in
       let row = record.row(of: Column.self)
@@ -39,12 +38,12 @@ import Testing
     let folder = TemporaryFolder()
     try Self.make(folder("a.db"))
     #expect(try Self.readAll(folder("a.db")) == Self.rows)
-    let source = try #require(DamagedDatabase(path: folder("a.db"), .init(required: ["things"], roots: nil)))
+    let source = try #require(DamagedDatabase(path: folder("a.db"), required: ["things"], roots: nil))
     #expect(source.isOfThisKind)
     var ids: [Int64] = []
     source.forEachRow(of: "things", [7, 2999, 5000]) { ids.append($0.id) }
     #expect(ids.sorted() == [7, 2999])
-    let other = try #require(DamagedDatabase(path: folder("a.db"), .init(required: ["others"], roots: nil)))
+    let other = try #require(DamagedDatabase(path: folder("a.db"), required: ["others"], roots: nil))
     #expect(!other.isOfThisKind)
   }
 
@@ -64,6 +63,6 @@ import Testing
     let folder = TemporaryFolder()
     try folder.write(String(repeating: "not a database. ", count: 2000), to: "a.db")
     #expect(try Self.readAll(folder("a.db")) == 0)
-    #expect(DamagedDatabase(path: folder("none.db"), .init(required: [], roots: nil)) == nil)
+    #expect(DamagedDatabase(path: folder("none.db"), required: [], roots: nil) == nil)
   }
 }

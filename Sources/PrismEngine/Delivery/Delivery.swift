@@ -228,7 +228,7 @@ extension Delivery {
       var turn = UploadCommit(dispositions: queue.dispositions)
       guard claims > 0, let configuration = now.configuration, let seal = now.seal else { return [.commit(turn)] }
       if let sender = queue.claims(as: seal.deviceID) {
-        turn.notes = [Note(namespace: configuration.name, key: NamespacePipeline.senderKey(kind), value: sender.note)]
+        turn.notes = [Note(namespace: configuration.name, key: StreamIdentity.key(kind), value: sender.note)]
       }
       turn.claims = ClaimPlan.claims(claims, bytesMax: queue.claimBytesMax, configuration, kind, types, now)
       return [.commit(turn)]

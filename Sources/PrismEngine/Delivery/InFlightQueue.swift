@@ -213,27 +213,23 @@ struct InFlightQueue: Sendable {
   }
 
   mutating func answered(_ id: PacketID, mayHaveLeft: Bool) {
-    guard let index = index(id) else { return }
-    entries[index].content = .stored
-    if mayHaveLeft { entries[index].mayHaveLeft = true }
+    change(id) {
+      $0.content = .stored
+      if mayHaveLeft { $0.mayHaveLeft = true }
+    }
   }
 
   /// The answer to the last attempt may be meant for another one.
-  mutating func doubt(_ id: PacketID) {
-    guard let index = index(id) else { return }
-    entries[index].needsNewConnection = true
-  }
+  mutating func doubt(_ id: PacketID) { change(id) { $0.needsNewConnection = true } }
 
   /// The answer may come from a receiver that does not take its encoding.
-  mutating func useGzip(_ id: PacketID) {
-    guard let index = index(id) else { return }
-    entries[index].leavesInGzip = true
-  }
+  mutating func useGzip(_ id: PacketID) { change(id) { $0.leavesInGzip = true } }
 
   /// The receiver missed the packet before it.
-  mutating func wait(_ id: PacketID) {
-    guard let index = index(id) else { return }
-    entries[index].waitsForReceipt = true
+  mutating func wait(_ id: PacketID) { change(id) { $0.waitsForReceipt = true } }
+
+  private mutating func change(_ id: PacketID, _ change: (inout Entry) -> Void) {
+    if let index = index(id) { change(&entries[index]) }
   }
 
   /// The packet is delivered, or its rows are dead letters. Receipts come in any order; the chain has one.
@@ -294,4 +290,27 @@ struct InFlightQueue: Sendable {
   }
 
   func index(_ id: PacketID) -> Int? { entries.firstIndex { $0.id == id } }
+}
+
+extension InFlightQueue {
+  /// The next packet needs more than the rest of the budget. Its rows are given back, and half of them are claimed. One row
+  /// waits for the next budget, and so does a packet that may have left; the rows behind it wait, too.
+  /// - Parameter rawBytes: of the packet before compression.
+  mutating func postpone(_ id: PacketID, _ neededBytes: Int, rawBytes: Int) {
+    guard let entry = self[id] else { return }
+    guard entry.canShrink else {
+      (isExhausted, postponed) = (true, (id, neededBytes))
+      return
+    }
+    claimBytesMax = max(1, rawBytes / 2)
+    hold(id)
+  }
+
+  /// The rest of the budget that the next packet waits for; nil if it does not wait.
+  var awaitedFlowBytes: Int? { postponed.flatMap { self[$0.id]?.isToLeave == true ? $0.neededBytes : nil } }
+}
+
+extension InFlightQueue.Entry {
+  /// Its rows may go in smaller packets.
+  var canShrink: Bool { itemCount > 1 && !mayHaveLeft }
 }

@@ -58,13 +58,9 @@ struct DictionaryFetch: Sendable {
     -> TransferRequest
   {
     let base = configuration.url.map { CollectorAddress($0).base } ?? ""
-    var headers = question.fields
-    if let token = configuration.token {
-      headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))"))
-    }
     var request = TransferRequest(
-      url: base + DictionaryQuestion.path + "?namespace=\(question.namespace)", headers: headers, body: [],
-      timeout: .seconds(120))
+      url: base + DictionaryQuestion.path + "?namespace=\(question.namespace)",
+      headers: question.fields + configuration.authorization, body: [], timeout: .seconds(120))
     (request.method, request.tls) = (.get, configuration.tls)
     request.answerBytesKept = DictionaryAnswer.bodyBytesMax
     return request

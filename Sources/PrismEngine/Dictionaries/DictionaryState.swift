@@ -9,17 +9,14 @@ struct DictionaryState: Sendable, Equatable {
 
   /// The one that packets are packed with.
   private(set) var held: CompressionDictionary?
-  private var asked: (at: Duration, for: UInt32?)?
+  private var asked: Question?
+  private struct Question: Equatable { var at: Duration, announced: UInt32? }
   private var isAsking = false
 
   init() {}
 
   /// - Parameter note: the bytes that an earlier run noted; others are as good as no dictionary.
   init(note: [UInt8]) { held = CompressionDictionary(note) }
-
-  static func == (a: Self, b: Self) -> Bool {
-    a.held == b.held && a.isAsking == b.isAsking && a.asked?.at == b.asked?.at && a.asked?.for == b.asked?.for
-  }
 
   /// A packet was answered.
   /// - Parameter flowRestBytes: the rest of the budget on a metered network, of which a dictionary must take little.
@@ -36,10 +33,10 @@ struct DictionaryState: Sendable, Equatable {
   mutating func shouldAsk(announced: UInt32?, now: Duration) -> Bool {
     guard !isAsking, announced == nil || announced != held?.id else { return false }
     if let asked {
-      let isNews = announced != nil && announced != asked.for
+      let isNews = announced != nil && announced != asked.announced
       guard now - asked.at >= (isNews ? Self.newsInterval : Self.interval) else { return false }
     }
-    (isAsking, asked) = (true, (now, announced))
+    (isAsking, asked) = (true, Question(at: now, announced: announced))
     return true
   }
 

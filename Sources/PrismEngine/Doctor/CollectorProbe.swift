@@ -29,7 +29,7 @@ struct CollectorProbe: Sendable {
     let body = Array(question.controlJSON.text.utf8)
     var headers = [(name: "Content-Type", value: ProbeQuestion.contentType)]
     if let key { headers.append(("Prism-Mac", try ProbeCode(key: key.secret).ofQuestion(body))) }
-    if let token { headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))")) }
+    if let token { headers.append(token.authorization) }
     var request = TransferRequest(
       url: CollectorAddress(url).base + ProbeQuestion.path, headers: headers, body: body, connectTimeout: timeout,
       timeout: timeout)

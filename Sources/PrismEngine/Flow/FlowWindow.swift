@@ -9,6 +9,7 @@ import PrismProtocol
 /// window longer than 24 h of uptime.
 struct FlowWindow: Sendable, Equatable {
   static let length: Duration = .seconds(86_400)
+  static let noteKey = "flow"
 
   private(set) var usedBytes: Int
   /// The rest that the next packet needs; not kept over a restart.

@@ -108,6 +108,12 @@ struct Gates: Sendable {
     return nil
   }
 
+  /// Of rows of a type or a table on their way to the collector.
+  private func wayGate(_ name: String, isWifiOnly: Bool) -> ShutGate? {
+    guard isMetered, isWifiOnly, networkGate?.gate != .network else { return networkGate ?? retryGate }
+    return ShutGate(.onlyWifi, "\(name) has onlyWifi, and the network is metered: \(network.reason)")
+  }
+
   /// Why rows of `type` are not leaving, though they may be waiting; nil when they are on their way.
   /// - Parameter due: when the next upload is; nil if no upload is requested.
   /// - Parameter isSpaced: the metered interval holds it back.
@@ -116,11 +122,7 @@ struct Gates: Sendable {
     if kind.hasPayload && !settings.payloadTypes.contains(type) {
       return ShutGate(.isUploadPayload, "isUploadPayload is off for \(type) in the monitor list")
     }
-    if let shut = networkGate, shut.gate == .network { return shut }
-    if isMetered && settings.wifiOnlyTypes.contains(type) {
-      return ShutGate(.onlyWifi, "\(type) has onlyWifi, and the network is metered: \(network.reason)")
-    }
-    if let shut = networkGate ?? retryGate { return shut }
+    if let shut = wayGate(type.text, isWifiOnly: settings.wifiOnlyTypes.contains(type)) { return shut }
     guard let due, due > now.uptime else { return nil }
     let wait = due - now.uptime
     return isSpaced
@@ -138,11 +140,8 @@ extension Gates {
       return ShutGate(.table, "the table is not in `records` any more; its changes are sent when it is declared again")
     }
     if let shut = configurationGate ?? salvageGate { return shut }
-    if let shut = networkGate, shut.gate == .network { return shut }
-    if isMetered, ReportType(table.text).map(settings.wifiOnlyTables.contains) ?? false {
-      return ShutGate(.onlyWifi, "\(table) has onlyWifi, and the network is metered: \(network.reason)")
-    }
-    if let shut = networkGate ?? retryGate { return shut }
+    let isWifiOnly = ReportType(table.text).map(settings.wifiOnlyTables.contains) ?? false
+    if let shut = wayGate(table.text, isWifiOnly: isWifiOnly) { return shut }
     guard let due, due > now.uptime else { return nil }
     return ShutGate(
       .recordInterval, "the next synchronization of this namespace is due by its interval", opensIn: due - now.uptime)

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismPacket
+import PrismProtocol
 
 /// Writes the file of the counts, one content after another: a later one is never replaced by an earlier one.
 actor KeyUseWriter {
@@ -39,5 +40,36 @@ actor KeyUseWriter {
       try await file.write(bytes)
     }
     wrote(content)
+  }
+}
+
+/// The file of the counts: a line with the SHA-256 of the rest, and a JSON document.
+enum KeyCountFile {
+  static let bytesMax = 64 * 1024
+
+  static func bytes(_ written: [KeyFingerprint: (id: String, blocks: Int)]) throws(PacketError) -> [UInt8] {
+    let keys = written.sorted { $0.key.text < $1.key.text }.map { key, entry in
+      JSONValue.object([
+        .init("fingerprint", .string(key.text)), .init("id", .string(entry.id)), .init("blocks", .int(entry.blocks)),
+      ])
+    }
+    let document = JSONValue.object([.init("keys", .array(keys))]).bytes
+    return Array(Hex.encode(try Hashing.sha256(document)).utf8) + [UInt8(ascii: "\n")] + document
+  }
+
+  /// nil if the file is damaged.
+  static func counts(_ bytes: [UInt8]) -> [KeyFingerprint: (id: String, blocks: Int)]? {
+    guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")), let sum = try? Hashing.sha256(Array(bytes[(end + 1)...])),
+      bytes[..<end].elementsEqual(Hex.encode(sum).utf8), let document = try? JSONValue(parsing: bytes[(end + 1)...]),
+      let keys = document["keys"]?.array
+    else { return nil }
+    var counts: [KeyFingerprint: (id: String, blocks: Int)] = [:]
+    for entry in keys {
+      guard let key = entry["fingerprint"]?.string.flatMap({ KeyFingerprint($0) }), let id = entry["id"]?.string,
+        let blocks = entry["blocks"]?.int, blocks >= 0
+      else { return nil }
+      counts[key] = (id, blocks)
+    }
+    return counts
   }
 }

@@ -35,8 +35,8 @@ extension NamespacePipeline {
       begin { await $0.askStore(kind) { pipeline throws(StoreError) in try await pipeline.commit(turn, kind) } }
     case .build(let packets, let seal, let wifiOnly): begin { await $0.build(packets, seal, wifiOnly, kind) }
     case .post(let packet, let predecessor, let pending, let needsNewConnection):
-      post(packet, dependsOn: predecessor, pending, needsNewConnection, kind)
-    case .rememberRetry(let note): notes[Self.retryKey(kind)] = .some(note)
+      post(packet, dependsOn: predecessor, pending, needsNewConnection)
+    case .rememberRetry(let note): notes[RetryRecord.noteKey(kind)] = .some(note)
     case .accepted(let packet, let outcome): accepted(packet, outcome)
     case .circuit(.succeeded):
       if circuit.isOpen {
@@ -73,7 +73,7 @@ extension NamespacePipeline {
   private func recover(_ kind: RowKind) async throws(StoreError) -> Delivery.Event {
     let inFlight = try await parts.store.inFlight(namespace, kind)
     let lastAccepted = try await parts.store.lastAccepted(namespace, kind)
-    let note = try await parts.store.note(namespace, Self.senderKey(kind))
+    let note = try await parts.store.note(namespace, StreamIdentity.key(kind))
     return .recovered(inFlight, lastAccepted: lastAccepted, sender: note.flatMap { StreamIdentity(note: $0) })
   }
 
@@ -100,59 +100,57 @@ extension NamespacePipeline {
 
   // MARK: Packets
 
-  private func build(
-    _ packets: [ClaimedPacket], _ seal: PacketSeal, _ wifiOnly: TypeSet, _ kind: RowKind
-  ) async {
+  private func build(_ packets: [ClaimedPacket], _ seal: PacketSeal, _ wifiOnly: TypeSet, _ kind: RowKind) async {
     do {
       tell(kind, .built(try await parts.builder.build(packets, seal, wifiOnly: wifiOnly)))
     } catch { tell(kind, .notBuilt(packets.map(\.id), error.rawValue)) }
   }
 
-  private func post(
-    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, _ pending: Int, _ needsNewConnection: Bool,
-    _ kind: RowKind
-  ) {
+  private func post(_ packet: BuiltPacket, dependsOn predecessor: PacketID?, _ pending: Int, _ onNewConnection: Bool) {
+    let kind = packet.context.kind
     let isMetered = gates(kind).isMetered
-    let booked = isMetered ? book(OutgoingPacket.estimatedBytes(bodyBytes: packet.contents.bodyBytes)) : 0
+    let booked = isMetered ? book(OutgoingPacket.estimatedBytes(bodyBytes: packet.contents.bodyBytes)) : nil
     proof.left(packet.context.packetID, to: settings.configuration?.url)
     if carryJob.carrier(kind) == nil { circuit.started(kind) }
-    let (configuration, trace) = (settings.configuration, PacketLog(parts.log))
-    trace.sent(packet)
-    begin { pipeline in
-      let outcome = await pipeline.attempt(
-        packet, dependsOn: predecessor, pending, needsNewConnection: needsNewConnection, configuration)
-      trace.answered(packet.context, outcome)
-      if isMetered { _ = pipeline.book(outcome.bytesSent + outcome.bytesReceived - booked) }
-      pipeline.tell(kind, .answered(packet.context.packetID, outcome))
-      pipeline.proof.answered(packet.context.packetID, outcome)
-      if let features = outcome.receiver { pipeline.considerDictionary(features) }
-    }
+    let configuration = settings.configuration
+    PacketLog(parts.log).sent(packet)
+    begin { await $0.deliver(packet, dependsOn: predecessor, pending, onNewConnection, configuration, booked: booked) }
   }
 
-  private func attempt(
-    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, _ pending: Int, needsNewConnection: Bool,
-    _ configuration: NamespaceConfiguration?
-  ) async -> DeliveryOutcome {
-    guard let configuration else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
+  /// - Parameter booked: bytes of a metered network; nil: traffic costs nothing.
+  private func deliver(
+    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, _ pending: Int, _ needsNewConnection: Bool,
+    _ configuration: NamespaceConfiguration?, booked: Int?
+  ) async {
+    let (id, kind) = (packet.context.packetID, packet.context.kind)
+    var outcome = DeliveryOutcome(.cancelled, mayHaveLeft: false)
     do throws(SealFault) {
-      let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, pendingCount: pending, at: parts.time)
-      // Another packet may have been answered meanwhile: wait.
-      guard deliveries[packet.context.kind].maySend else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
-      let output: any Output = carryJob.carrier(packet.context.kind) ?? parts.output
-      return await output.deliver(
-        OutgoingPacket(
-          headers: sealed.headers, body: sealed.body, mac: sealed.mac, needsNewConnection: needsNewConnection,
-          configuration: configuration, key: packet.seal.key))
+      if let configuration {
+        let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, pendingCount: pending, at: parts.time)
+        // Another packet may have been answered meanwhile: wait.
+        if deliveries[kind].maySend {
+          let output: any Output = carryJob.carrier(kind) ?? parts.output
+          outcome = await output.deliver(
+            OutgoingPacket(
+              headers: sealed.headers, body: sealed.body, mac: sealed.mac, needsNewConnection: needsNewConnection,
+              configuration: configuration, key: packet.seal.key))
+        }
+      }
     } catch {
       let cause = "the packet can't be encrypted: \(error)"
-      return DeliveryOutcome(.unavailable(status: nil, cause: cause, retryAfter: nil), mayHaveLeft: false)
+      outcome.verdict = .unavailable(status: nil, cause: cause, retryAfter: nil)
     }
+    PacketLog(parts.log).answered(packet.context, outcome)
+    if let booked { _ = book(outcome.bytesSent + outcome.bytesReceived - booked) }
+    tell(kind, .answered(id, outcome))
+    proof.answered(id, outcome)
+    if let features = outcome.receiver { considerDictionary(features) }
   }
 
   func book(_ bytes: Int) -> Int {
     flow.roll(Instant(parts.time))
     flow.book(bytes)
-    notes[Self.flowKey] = flow.note(now: Instant(parts.time))
+    notes[FlowWindow.noteKey] = flow.note(now: Instant(parts.time))
     return bytes
   }
 

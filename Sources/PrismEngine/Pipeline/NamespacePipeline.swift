@@ -45,7 +45,7 @@ actor NamespacePipeline {
       isCircuitOpen: { [unowned self] in circuit.isOpen }, book: { [unowned self] in _ = book($0) },
       tell: { [unowned self] in tell($0, $1) }, want: { [unowned self] in want($0) },
       requestRows: { [unowned self] in requestUpload(.rows) }, arm: { [unowned self] in arm() },
-      begin: { [unowned self] work in begin { await $0.records.perform(work) } })
+      begin: { [unowned self] work in begin { await $0.synchronize(work) } })
     let made = (records: RecordSynchronizer(host), carryJob: CarryJob(host))
     children = made
     return made
@@ -60,9 +60,9 @@ actor NamespacePipeline {
   /// Takes up what the last run left; its reports are sent first.
   func start(with remains: NamespaceRemains) {
     let instant = Instant(parts.time)
-    if let window = remains.notes[Self.flowKey].flatMap({ FlowWindow(note: $0, now: instant) }) { flow = window }
+    if let window = remains.notes[FlowWindow.noteKey].flatMap({ FlowWindow(note: $0, now: instant) }) { flow = window }
     for kind in RowKind.all {
-      guard let note = remains.notes[Self.retryKey(kind)] else { continue }
+      guard let note = remains.notes[RetryRecord.noteKey(kind)] else { continue }
       tell(kind, .restored(RetryRecord(note: note, now: instant)))
     }
     meetCollector()
@@ -76,10 +76,6 @@ actor NamespacePipeline {
     if remains.hasRecords { records.hasten() }
     arm()
   }
-
-  static let flowKey = "flow"
-  static func retryKey(_ kind: RowKind) -> String { "retry.\(kind.name)" }
-  static func senderKey(_ kind: RowKind) -> String { "sender.\(kind.name)" }
 
   var interval: Duration { settings.configuration?.uploadInterval ?? .seconds(5) }
 
@@ -198,11 +194,13 @@ actor NamespacePipeline {
   }
 
   /// Runs `work`, which a stop waits for and cancels at its deadline.
-  func begin(_ work: @escaping @Sendable (isolated NamespacePipeline) async -> Void) {
+  func begin(_ work: @escaping Work) {
     tasks.add { number in Task { [weak self] in await self?.run(number, work) } }
   }
 
-  private func run(_ number: Int, _ work: @Sendable (isolated NamespacePipeline) async -> Void) async {
+  typealias Work = nonisolated(nonsending) @Sendable (NamespacePipeline) async -> Void
+
+  private func run(_ number: Int, _ work: Work) async {
     await work(self)
     tasks.remove(number)
   }
@@ -258,10 +256,16 @@ actor NamespacePipeline {
       lastFailure: deliveries[kind].retry.lastFailure, circuit: circuit, isStopping: isStopping,
       awaited: parts.store.health.awaited[namespace]?[kind], now: Instant(parts.time),
       isCarrying: carryJob.carrier(kind) != nil,
-      usedUpKeyBlocks: hasUsedUpKey ? parts.keys.blocksMax : nil)
+      usedUpKeyBlocks: usedUpKeyBlocks)
   }
 
   var hasUsedUpKey: Bool { settings.countedKey.map { parts.keys.isUsedUp($0.fingerprint) } ?? false }
+  private var usedUpKeyBlocks: Int? { hasUsedUpKey ? parts.keys.blocksMax : nil }
+  var status: PipelineStatus {
+    PipelineStatus(
+      settings, deliveries, flow, provenURL: proof.url, due: due, isCircuitOpen: circuit.isOpen,
+      usedUpKeyBlocks: usedUpKeyBlocks, records.status, Instant(parts.time))
+  }
 
   /// The first gate that keeps rows of `type` from leaving; nil: they are on their way.
   func explain(_ kind: RowKind, _ type: ReportType) -> ShutGate? {
@@ -270,7 +274,7 @@ actor NamespacePipeline {
       for: type, due: schedule.due(spacing: spacing), isSpaced: unspaced != schedule.due(spacing: spacing))
   }
 
-  var status: PipelineStatus { PipelineStatus(of: self) }
+  private func synchronize(_ work: RecordSynchronizer.Work) async { await records.perform(work) }
 
   /// For those who look at a child from elsewhere, or tell it something.
   func synchronizing<Result: Sendable>(_ body: @Sendable (RecordSynchronizer) -> Result) -> Result { body(records) }

@@ -87,20 +87,14 @@ struct PacketLog: Sendable {
   }
 
   private static func text(_ verdict: DeliveryOutcome.Verdict) -> (name: String, status: Int?) {
+    let name = if case .unprovenRefusal = verdict { "unprovenRefusal" } else { "\(verdict.counter)" }
     switch verdict {
-    case .accepted(let wasDuplicate): (wasDuplicate ? "duplicate" : "accepted", nil)
-    case .noReceipt(let status): ("noReceipt", status)
-    case .tooLarge(let status, _): ("tooLarge", status)
-    case .unacceptable(let status, _): ("unacceptable", status)
-    case .tooOld: ("tooOld", nil)
-    case .outOfOrder(let status, _, _): ("outOfOrder", status)
-    case .misconfigured(let status, _, _): ("misconfigured", status)
-    case .unknownDictionary: ("unknownDictionary", 415)
-    case .unproven(let status): ("unproven", status)
-    case .unprovenRefusal(let status, _): ("unprovenRefusal", status)
-    case .unavailable(let status, _, _): ("unavailable", status)
-    case .cancelled: ("cancelled", nil)
-    case .carried: ("carried", nil)
+    case .noReceipt(let status), .tooLarge(let status, _), .unacceptable(let status, _), .outOfOrder(let status, _, _),
+      .misconfigured(let status, _, _), .unproven(let status), .unprovenRefusal(let status, _):
+      return (name, status)
+    case .unavailable(let status, _, _): return (name, status)
+    case .unknownDictionary: return (name, 415)
+    case .accepted, .tooOld, .cancelled, .carried: return (name, nil)
     }
   }
 }

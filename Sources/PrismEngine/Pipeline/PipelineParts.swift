@@ -1,4 +1,5 @@
 import PrismBase
+import PrismProtocol
 import PrismStore
 
 /// The parts that every namespace's pipeline shares.
@@ -19,4 +20,41 @@ struct PipelineParts: Sendable {
   var announcements: AsyncStream<Int64>.Continuation
   /// Takes conflicts of records.
   var clashes: AsyncStream<RecordClashNews>.Continuation
+}
+
+/// One value for each kind of packet.
+struct PerKind<Value> {
+  private var values: [Value]
+
+  init(each value: (RowKind) -> Value) { values = RowKind.all.map(value) }
+
+  subscript(kind: RowKind) -> Value {
+    get { values[kind.number] }
+    _modify { yield &values[kind.number] }
+  }
+}
+
+extension PerKind: Sendable where Value: Sendable {}
+extension PerKind: Equatable where Value: Equatable {}
+
+/// The part of a pipeline that its children see (`RecordSynchronizer`, `CarryJob`). Used on the pipeline's own turns only.
+struct PipelineHost {
+  let parts: PipelineParts
+  let settings: () -> PipelineSettings
+  let gates: (RowKind) -> Gates
+  let delivery: (RowKind) -> Delivery
+  let isStopping: () -> Bool
+  /// The collector is only probed, after failures in a row.
+  let isCircuitOpen: () -> Bool
+  /// Books bytes of a metered network.
+  let book: (Int) -> Void
+  let tell: (RowKind, Delivery.Event) -> Void
+  /// Rows of the kind are to leave now.
+  let want: (RowKind) -> Void
+  /// Rows of reports wait again.
+  let requestRows: () -> Void
+  /// Something else may be due first.
+  let arm: () -> Void
+  /// Runs `RecordSynchronizer.perform`; a stop waits for it.
+  let begin: (RecordSynchronizer.Work) -> Void
 }

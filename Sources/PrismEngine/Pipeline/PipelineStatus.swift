@@ -29,30 +29,33 @@ struct PipelineStatus: Sendable {
 }
 
 extension PipelineStatus {
-  init(of pipeline: isolated NamespacePipeline) {
-    let (deliveries, now) = (pipeline.deliveries, Instant(pipeline.parts.time))
-    let keyFailure = Self.keyFailure(of: pipeline, now)
+  /// - Parameter usedUpKeyBlocks: the most blocks of the key, if it has encrypted them.
+  init(
+    _ settings: PipelineSettings, _ deliveries: PerKind<Delivery>, _ flow: FlowWindow, provenURL: String?,
+    due: Duration?,
+    isCircuitOpen: Bool, usedUpKeyBlocks: Int?, _ pulls: PullStatus, _ now: Instant
+  ) {
+    // A used up key is a fault of configuration, as long as it is configured.
+    let keyFailure = usedUpKeyBlocks.flatMap { blocks in
+      settings.key.map { key in
+        RetryRecord.Failure(
+          unixMilliseconds: now.unixMilliseconds, cause: KeyUse.usedUpText(id: key.id, blocksMax: blocks))
+      }
+    }
     let failures = RowKind.all.compactMap { deliveries[$0].retry.lastFailure } + (keyFailure.map { [$0] } ?? [])
-    var window = pipeline.flow
+    var window = flow
     window.roll(now)
     let held = RowKind.all.first { deliveries[$0].retry.pause?.reason == .held }
     self.init(
-      isRetired: pipeline.settings.configuration == nil,
-      heldBy: keyFailure ?? held.flatMap { deliveries[$0].retry.lastFailure },
-      circuitIsOpen: pipeline.circuit.isOpen,
+      isRetired: settings.configuration == nil,
+      heldBy: keyFailure ?? held.flatMap { deliveries[$0].retry.lastFailure }, circuitIsOpen: isCircuitOpen,
       lastSuccess: RowKind.all.compactMap { deliveries[$0].lastSuccess }.max(),
-      lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: pipeline.proof.url,
-      nextTryIn: pipeline.due.map { max(.zero, $0 - now.uptime) },
+      lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: provenURL,
+      nextTryIn: due.map { max(.zero, $0 - now.uptime) },
       flow: FlowUse(
-        usedBytes: window.usedBytes, allowedBytes: pipeline.settings.configuration?.maxFlowBytes ?? 0,
+        usedBytes: window.usedBytes, allowedBytes: settings.configuration?.maxFlowBytes ?? 0,
         windowEndsIn: window.remaining(now)),
       windows: PerKind(each: { deliveries[$0].receiver.window }), counters: PerKind(each: { deliveries[$0].counters }),
-      pulls: pipeline.records.status)
-  }
-  /// A used up key is a fault of configuration, as long as it is configured.
-  private static func keyFailure(of pipeline: isolated NamespacePipeline, _ now: Instant) -> RetryRecord.Failure? {
-    guard pipeline.hasUsedUpKey, let key = pipeline.settings.key else { return nil }
-    let text = KeyUse.usedUpText(id: key.id, blocksMax: pipeline.parts.keys.blocksMax)
-    return RetryRecord.Failure(unixMilliseconds: now.unixMilliseconds, cause: text)
+      pulls: pulls)
   }
 }

@@ -1,4 +1,4 @@
-import PrismProtocol
+public import PrismProtocol
 import PrismStore
 
 /// Counts questions for the server's changes since the daemon started.
@@ -39,4 +39,14 @@ struct PullStatus: Sendable, Equatable {
   var counters = PullCounters()
   /// Why tables could not be brought up to date.
   var faults: [RecordTableName: String] = [:]
+}
+
+/// A conflict of two changes of one record, for the report about it.
+public struct RecordClashNews: Sendable, Equatable {
+  /// The namespace of the record.
+  public var namespace: NamespaceName
+  /// The record, and both sides.
+  public var clash: RecordClash
+
+  public init(namespace: NamespaceName, clash: RecordClash) { (self.namespace, self.clash) = (namespace, clash) }
 }

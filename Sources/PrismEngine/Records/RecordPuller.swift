@@ -41,13 +41,9 @@ actor RecordPuller {
       deviceID: pull.settings.deviceID, namespace: pull.settings.namespace, table: pull.table.name, after: pull.after,
       lastPacket: pull.lastPacket, packetID: PacketID(unixMilliseconds: time.unixMilliseconds, using: &random),
       cipher: configuration.cipher, keyID: key.id)
-    var headers = question.fields
-    if let token = configuration.token {
-      headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))"))
-    }
     var request = TransferRequest(
-      get: collector.base + question.target, headers: headers, timeout: Self.timeout,
-      answerBytesMax: min(pull.bytesMax, Self.bodyBytesMax))
+      get: collector.base + question.target, headers: question.fields + configuration.authorization,
+      timeout: Self.timeout, answerBytesMax: min(pull.bytesMax, Self.bodyBytesMax))
     // That of a refusal: a table goes into a file.
     request.answerBytesKept = 64 * 1024
     request.tls = configuration.tls

@@ -130,9 +130,7 @@ public actor RemoteConfigurationClient {
       get: question.url(remote.url), headers: [("Accept", "application/json")] + proof(question, to: remote.url),
       timeout: parts.timeout, answerBytesMax: RemoteRecord.answerBytesMax)
     request.tls = remote.tls
-    if let token = remote.token {
-      request.headers.append(("Authorization", "Bearer " + String(decoding: token.content.bytes, as: UTF8.self)))
-    }
+    if let token = remote.token { request.headers.append(token.authorization) }
     let outcome = await parts.source.post(request).outcome
     return RemoteState.Event(outcome, publicKey: remote.publicKey, now: engine.parts.time.unixMilliseconds)
   }
@@ -239,14 +237,19 @@ extension Engine {
 }
 
 extension NamespacePipeline {
-  var sample: RemoteState.Sample {
+  var sample: RemoteState.Sample { .init(isProven: proof.isProven, deliveries) { gates($0).mayTry } }
+}
+
+extension RemoteState.Sample {
+  /// - Parameter mayTry: nothing but a failure of the last try keeps rows of the kind.
+  fileprivate init(isProven: Bool, _ deliveries: PerKind<Delivery>, mayTry: (RowKind) -> Bool) {
     let isTrying = RowKind.all.contains { kind in
       switch deliveries[kind].upload {
       case .draining: true
-      case .paused(let pause): pause.reason != .store && gates(kind).mayTry
+      case .paused(let pause): pause.reason != .store && mayTry(kind)
       case .idle, .stopped: false
       }
     }
-    return RemoteState.Sample(isProven: proof.isProven, isTrying: isTrying)
+    self.init(isProven: isProven, isTrying: isTrying)
   }
 }

@@ -19,6 +19,8 @@ struct RetryRecord: Sendable, Equatable {
     func isMissingRoute(of kind: RowKind) -> Bool { !kind.isReport && (status == 404 || status == 405) }
   }
 
+  static func noteKey(_ kind: RowKind) -> String { "retry.\(kind.name)" }
+
   /// Of this kind; 0 after a success.
   private(set) var failuresInRow = 0
   private(set) var lastFailure: Failure?

@@ -6,6 +6,9 @@ import PrismProtocol
 /// device, over restarts too, also if `device.id` changed: it would be stored twice. The new device begins with the
 /// first packet that is claimed while no other is in flight, and with a chain of its own.
 struct StreamIdentity: Sendable, Equatable {
+  /// The note that holds it.
+  static func key(_ kind: RowKind) -> String { "sender.\(kind.name)" }
+
   let deviceID: String
   /// The last packet that was accepted of the devices before this one: no packet of this one depends on it.
   let former: PacketID?

@@ -18,41 +18,44 @@ struct UploadSchedule: Sendable, Equatable {
     case flush
   }
 
-  private var ordinaryAt: Duration?
-  private var urgentAt: Duration?
-  private var lastUploadAt: Duration?
-
+  private var times = RequestTimes()
   init() {}
 
   /// - Parameter random: any number; jitter is drawn from it.
   mutating func requestUpload(_ request: UploadRequest, now: Duration, interval: Duration, random: UInt64) {
     switch request {
     // Never later than the interval, up to a fifth earlier: a fleet that was started together drifts apart.
-    case .rows: ordinaryAt = earlier(ordinaryAt, now + interval - (interval / 5).share(random))
-    case .realtime: ordinaryAt = earlier(ordinaryAt, now + Self.realtimeWindow)
-    case .crash: urgentAt = earlier(urgentAt, now + Self.realtimeWindow)
-    case .network: ordinaryAt = earlier(ordinaryAt, now + Self.networkJitter.share(random))
-    case .start, .flush: urgentAt = now
+    case .rows: times.request(at: now + interval - (interval / 5).share(random))
+    case .realtime: times.request(at: now + Self.realtimeWindow)
+    case .crash: times.hasten(to: now + Self.realtimeWindow)
+    case .network: times.request(at: now + Self.networkJitter.share(random))
+    case .start, .flush: times.hasten(to: now)
     }
   }
 
   /// nil without a request. - Parameter spacing: the least time between uploads, on metered networks; nil elsewhere.
-  func due(spacing: Duration?) -> Duration? {
-    earlier(urgentAt, ordinaryAt.map { max($0, earliestOrdinary(spacing)) })
-  }
+  func due(spacing: Duration?) -> Duration? { times.due(spacing: spacing) }
 
   /// An upload begins: every request so far is one with it.
-  mutating func begin(now: Duration) {
-    (ordinaryAt, urgentAt, lastUploadAt) = (nil, nil, now)
-  }
-
-  private func earliestOrdinary(_ spacing: Duration?) -> Duration {
-    guard let spacing, let lastUploadAt else { return .zero }
-    return lastUploadAt + spacing
-  }
+  mutating func begin(now: Duration) { times.begin(now: now) }
 }
 
-private func earlier(_ a: Duration?, _ b: Duration?) -> Duration? {
-  guard let a, let b else { return a ?? b }
-  return min(a, b)
+/// Requests that are merged until the next begin. All times are on the uptime clock.
+struct RequestTimes: Sendable, Equatable {
+  private var ordinaryAt: Duration?
+  private(set) var urgentAt: Duration?
+  private var lastBegin: Duration?
+  var isRequested: Bool { ordinaryAt != nil || urgentAt != nil }
+
+  mutating func request(at instant: Duration) { ordinaryAt = min(ordinaryAt ?? instant, instant) }
+  /// The spacing does not hold it back.
+  mutating func hasten(to instant: Duration) { urgentAt = min(urgentAt ?? instant, instant) }
+  mutating func begin(now: Duration) { (ordinaryAt, urgentAt, lastBegin) = (nil, nil, now) }
+
+  /// nil without a request. - Parameter spacing: the least time since the last begin; nil: no spacing.
+  func due(spacing: Duration?) -> Duration? {
+    let earliest = spacing.flatMap { spacing in lastBegin.map { $0 + spacing } } ?? .zero
+    guard let ordinary = ordinaryAt.map({ max($0, earliest) }) else { return urgentAt }
+    return min(ordinary, urgentAt ?? ordinary)
+  }
 }

@@ -47,7 +47,7 @@ public struct DownOperation: Equatable, Sendable {
     guard let sequence = members.integer(.seq), sequence > 0, let op = members.name(.op),
       let table = members.string(.table).flatMap({ RecordTableName($0) }),
       let id = members.string(.id).flatMap({ RecordID($0) }),
-      let kind = members.string(.type).flatMap({ name in RecordOperation.Kind.allCases.first { $0.name == name } }),
+      let kind = members.string(.type).flatMap({ RecordOperation.Kind(named: $0) }),
       let time = members.integer(.time)
     else { return nil }
     self.init(sequence: sequence, op: op, table: table, id: id, kind: kind, time: time)

@@ -7,12 +7,11 @@ public struct RecordOperation: Equatable, Sendable {
     case delete = 3
 
     /// The word in the operation.
-    public var name: String {
-      switch self {
-      case .insert: "insert"
-      case .update: "update"
-      case .delete: "delete"
-      }
+    public var name: String { "\(self)" }
+
+    init?(named name: String) {
+      guard let kind = Self.allCases.first(where: { $0.name == name }) else { return nil }
+      self = kind
     }
   }
 
@@ -63,7 +62,7 @@ public struct RecordOperation: Equatable, Sendable {
     guard let value = try? JSONValue(parsing: line), let op = value["op"]?.string, (1...128).contains(op.utf8.count),
       let table = value["table"]?.string.flatMap({ RecordTableName($0) }),
       let id = value["id"]?.string.flatMap({ RecordID($0) }),
-      let kind = value["type"]?.string.flatMap({ name in Kind.allCases.first { $0.name == name } }),
+      let kind = value["type"]?.string.flatMap({ Kind(named: $0) }),
       let version = value["version"]?.int, version > 0, let time = value["time"]?.int
     else { return nil }
     var serverID: RecordID?

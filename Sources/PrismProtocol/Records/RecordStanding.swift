@@ -43,13 +43,7 @@ public struct RecordStanding: Equatable, Sendable {
 
   /// The operation that would be sent now; nil: there is nothing to send, or one that is in flight is not answered yet.
   public var next: RecordOperation.Kind? {
-    guard sent == nil, !isRefused else { return nil }
-    switch state {
-    case .insert: return .insert
-    case .update: return .update
-    case .delete: return .delete
-    case .clean: return nil
-    }
+    sent == nil && !isRefused ? RecordOperation.Kind(rawValue: state.rawValue) : nil
   }
 
   // MARK: Changes here

@@ -10,12 +10,5 @@ public enum RecordState: Int, Sendable, CaseIterable {
   case delete = 3
 
   /// The word in answers.
-  public var name: String {
-    switch self {
-    case .insert: "insert"
-    case .update: "update"
-    case .clean: "clean"
-    case .delete: "delete"
-    }
-  }
+  public var name: String { "\(self)" }
 }

@@ -47,7 +47,7 @@ final class DatabaseFile {
     _ opened: DatabaseOpening.Opened
   ) {
     (self.options, self.lock, self.health, self.marker) = (options, lock, health, marker)
-    memory = StoreMemory(opened, options)
+    memory = StoreMemory(opened.epoch, opened.state, opened.clock, log: options.log)
     open = opened.database
     committed = opened.state.storedCounts
     (disk, neighbours) = (DiskReserve(options), Neighbours(options.time))
@@ -75,7 +75,7 @@ final class DatabaseFile {
   private func reopen(damagedBy damage: SQLiteError?) throws(SQLiteError) -> StoreDatabase {
     Ballast(options).cutIfFull(options.log)
     var opening = DatabaseOpening(options, health)
-    opening.remembered = Adoption.Remembered(epoch: memory.epoch, memory.state)
+    opening.remembered = Adoption.Remembered(epoch: memory.epoch, state: memory.state)
     let opened = if let damage { try opening.replace(for: damage.description) } else { try opening.open() }
     guard opened.epoch == memory.epoch else { throw .otherDatabase }
     memory.reopened(opened.state)
@@ -146,9 +146,6 @@ final class DatabaseFile {
     open = nil
   }
 
-  /// SQLite's check of the file, over a connection of its own. - Parameter max: after as many faults it stops.
-  func check(max: Int) -> IntegrityCheck { .init(path: options.databasePath, vfs: options.vfs, faultsMax: max) }
-
   /// A check found the file damaged: it is replaced, unless it just replaced another.
   func isFound(damagedBy fault: String) {
     if memory.state.salvage.files.isEmpty { recover(from: .corrupt(fault, sql: "quick_check")) }
@@ -180,6 +177,7 @@ extension DatabaseFile {
       let result = try body(transaction)
       try transaction.writeLedgers()
       try transaction.writeClock()
+      try RecordAccess(transaction).writeTables()
       isCommitting = true
       try database.statement(.commit).run()
       didCommit(database)
@@ -215,15 +213,6 @@ extension DatabaseFile {
     } catch {
       recover(from: error)
       throw .unavailable(error.description)
-    }
-  }
-
-  /// Writes the deliveries that are not written yet, and the held time with them.
-  func writeDeliveries() throws(StoreError) {
-    guard !memory.deliveries.records.isEmpty || memory.held.differs(options.time.uptime) else { return }
-    try write { (transaction) throws(SQLiteError) in
-      try Deliveries(transaction).write()
-      try transaction.writeHeldTime()
     }
   }
 

@@ -11,9 +11,8 @@ struct DatabaseOpening {
     var database: StoreDatabase
     var state: StoreState
     var epoch: Epoch
-    /// Of the boots before.
-    var clocks: ClockBook
-    var held: HeldClock
+    /// As the boots before left it.
+    var clock: StoreClock
   }
 
   let options: StoreOptions
@@ -92,31 +91,31 @@ struct DatabaseOpening {
   /// Sets the database aside, with any content, and begins a new one.
   func replace(for cause: String) throws(SQLiteError) -> Opened {
     let source = SalvageSource(path: options.databasePath)
-    let kind: SetAside.Cause = source?.database.isOfThisKind == false ? .foreign : .corrupt
-    let name = setAside(kind, .damaged, cause: cause)
-    options.log.error(
-      kind == .foreign
-        ? "prism.db is not a database of prism's: it is set aside and a new one begun; look at who put it there"
-        : "the database is damaged: it is set aside, and what can be read of it is brought into a new one",
-      ["cause": cause, "set_aside": options.folder + "/" + name])
-    return try openWithAdoption(name, reading: reading)
+    if source?.database.isOfThisKind == false {
+      return try replace(
+        .foreign, .damaged, cause,
+        "prism.db is not a database of prism's: it is set aside and a new one begun; look at who put it there")
+    }
+    return try replace(
+      .corrupt, .damaged, cause,
+      "the database is damaged: it is set aside, and what can be read of it is brought into a new one")
   }
 
   /// Starts die again and again before they serve: the database may be the reason.
   private func openWithout() throws(SQLiteError) -> Opened {
-    let cause = "\(start.deaths) starts died before they were ready"
-    let name = setAside(.corrupt, .deaths, cause: cause)
-    options.log.error(
-      "the database may be why starts die: it is set aside, and what can be read of it is brought into a new one",
-      ["cause": cause, "set_aside": options.folder + "/" + name])
-    return try openWithAdoption(name, reading: reading)
+    try replace(
+      .corrupt, .deaths, "\(start.deaths) starts died before they were ready",
+      "the database may be why starts die: it is set aside, and what can be read of it is brought into a new one")
   }
 
-  private func setAside(_ kind: SetAside.Cause, _ direction: SetAside.Intent.Direction, cause: String) -> String {
+  private func replace(
+    _ kind: SetAside.Cause, _ direction: SetAside.Intent.Direction, _ cause: String, _ message: String
+  ) throws(SQLiteError) -> Opened {
     let name = aside.begin(kind, direction, unixMilliseconds: options.time.unixMilliseconds)
     aside.finish(name)
     health.wasSetAside(cause)
-    return name
+    options.log.error(message, ["cause": cause, "set_aside": options.folder + "/" + name])
+    return try openWithAdoption(name, reading: reading)
   }
 
   /// Databases that hold reports which are not in this one.
@@ -145,13 +144,15 @@ struct DatabaseOpening {
     let epoch = try Epoch.read(database.connection)
     var state = try StoreState(database.connection)
     // Ids and sequences that this process gave in an answer are never given out again.
-    state.nextSequence = max(state.nextSequence, remembered?.nextSequence ?? 1)
-    state.nextContext = max(state.nextContext, remembered?.nextContext ?? 1)
+    state.nextSequence = max(state.nextSequence, remembered?.state.nextSequence ?? 1)
+    state.nextContext = max(state.nextContext, remembered?.state.nextContext ?? 1)
     database.watchPath()
     let contents = try TableOfContents(database.connection, state.names, epoch: epoch)
     if before != contents { contents.write(to: contentsPath) }
-    let clocks = ClockBook(try database.connection.fact(ClockBook.factKey) ?? "")
-    return Opened(database: database, state: state, epoch: epoch, clocks: clocks, held: try held(database.connection))
+    let clock = StoreClock(
+      time: options.time, bootID: options.bootID,
+      book: ClockBook(try database.connection.fact(ClockBook.factKey) ?? ""), held: try held(database.connection))
+    return Opened(database: database, state: state, epoch: epoch, clock: clock)
   }
 
   /// Times of a version before 7 are of the wall clock: the clock begins behind them.

@@ -31,6 +31,33 @@ struct RecordAccess: StoreOperations {
     return try first(.findServerID, table, id)
   }
 
+  /// The record that a member of another one refers to; nil: it refers to nothing, or to a record that is not here.
+  func target(
+    of member: JSONValue.Member, _ table: RecordTable, in namespace: NamespaceName
+  ) throws(SQLiteError) -> RecordRow? {
+    guard let name = table.references[member.key], let id = member.value.string.flatMap({ RecordID($0) }),
+      let number = self.table(name, of: namespace)
+    else { return nil }
+    return try record(named: id, in: number)
+  }
+
+  /// The records of a statement that fit a page.
+  func page<Row: CheckedRecord>(
+    _ rows: SQLiteStatement, limit: Int, _ value: (Row) -> StoredRecord
+  ) throws(SQLiteError) -> (records: [StoredRecord], isMore: Bool) {
+    defer { rows.reset() }
+    var (records, bytes): ([StoredRecord], Int) = ([], 0)
+    while let row = try rows.next(of: Row.Column.self) {
+      let record = value(try Row(whole: row))
+      bytes += record.textBytes
+      guard records.count < limit, records.isEmpty || bytes <= RecordRequest.pageBytesMax else {
+        return (records, true)
+      }
+      records.append(record)
+    }
+    return (records, false)
+  }
+
   func record(serverID id: RecordID, in table: Int) throws(SQLiteError) -> RecordRow? {
     try first(.findServerID, table, id)
   }
@@ -51,6 +78,22 @@ struct RecordAccess: StoreOperations {
       ":tab": table, ":owner": owner.number, ":limit": limit,
     ])
     return Int(try count.firstInt() ?? 0)
+  }
+
+  /// Refused records in the order of their numbers. - Parameter after: the last number seen; 0 for the first page.
+  func refused(of namespace: NamespaceName?, after: Int64, limit: Int) throws(SQLiteError) -> [RefusedRecord] {
+    // A table without refused changes is not looked at; the index holds refused records only.
+    var found: [RefusedRecord] = []
+    for table in state.records.tables.values where table.ledger[.dead] > 0 {
+      guard let name = state.names.namespaces[table.namespace], namespace == nil || namespace == name else { continue }
+      let select = try transaction.statement(.records(.refused)).bind([
+        ":tab": table.number, ":after": after, ":limit": limit,
+      ])
+      found += try select.records(of: RecordRow.self).map {
+        RefusedRecord(number: $0.number, namespace: name, table: table.name, record: $0.value)
+      }
+    }
+    return Array(found.sorted { $0.number < $1.number }.prefix(limit))
   }
 
   // MARK: Writing

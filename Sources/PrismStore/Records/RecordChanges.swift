@@ -162,24 +162,13 @@ struct RecordChanges: StoreOperations {
     guard let table = access.table(request.table.name, of: request.namespace) else {
       return .list([], generation: 0, isMore: false)
     }
-    let generation = state.records[reading: table].generation
+    let page: (records: [StoredRecord], isMore: Bool)
     if request.table.direction == .down {
-      let content = state.records.down[table]?.content ?? 0
-      let page = try DownRows(transaction).page(after: after, limit: limit, in: content)
-      return .list(page.records, generation: generation, isMore: page.isMore)
+      page = try DownRows(transaction).page(after: after, limit: limit, in: state.records.down[table]?.content ?? 0)
+    } else {
+      let rows = try transaction.statement(.records(.page)).bind([":tab": table, ":after": after?.text ?? ""])
+      page = try access.page(rows, limit: limit) { (row: RecordRow) in row.value }
     }
-    let page = try transaction.statement(.records(.page))
-    defer { page.reset() }
-    page.bind([":tab": table, ":after": after?.text ?? ""])
-    var (records, bytes): ([StoredRecord], Int) = ([], 0)
-    while let row = try page.next(of: RecordRow.Column.self) {
-      guard let record = RecordRow(row)?.value else { throw .invalidContent }
-      bytes += record.textBytes
-      guard records.count < limit, records.isEmpty || bytes <= RecordRequest.pageBytesMax else {
-        return .list(records, generation: generation, isMore: true)
-      }
-      records.append(record)
-    }
-    return .list(records, generation: generation, isMore: false)
+    return .list(page.records, generation: state.records[reading: table].generation, isMore: page.isMore)
   }
 }

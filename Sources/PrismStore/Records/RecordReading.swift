@@ -68,3 +68,13 @@ public struct RecordReading: Sendable {
     return packets.map { PacketInFlight(id: $0.id, createdTime: $0.createdTime, itemCount: $0.items) }
   }
 }
+
+/// A record whose last change the server refused; it waits until the record is changed again.
+public struct RefusedRecord: Sendable, Equatable {
+  /// Its number in the database, by which pages go on.
+  public var number: Int64
+  /// The namespace and the table of the record.
+  public var namespace: NamespaceName, table: RecordTableName
+  /// The record, with the server's words.
+  public var record: StoredRecord
+}

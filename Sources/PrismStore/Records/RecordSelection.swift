@@ -41,27 +41,13 @@ struct RecordSelection {
 
   /// A class begins only if nothing of the class before it is left.
   mutating func choose() throws(SQLiteError) {
-    guard try takeInserts(), try take(.update) else { return }
+    guard try take(.insert), try take(.update) else { return }
     _ = try take(.delete)
   }
 
   // MARK: Classes
 
   /// - Returns: whether nothing of it is left.
-  private mutating func takeInserts() throws(SQLiteError) -> Bool {
-    let candidates = try candidates(.insert)
-    var left = 0
-    for candidate in candidates {
-      if try !take(candidate, opens: false) { left += 1 }
-      if isFull { return false }
-    }
-    // Records that refer to each other in a circle: one goes without the reference.
-    if left > 0, choices.isEmpty, try !hasInserts(inFlight: candidates), let first = candidates.first {
-      _ = try take(first, opens: true)
-    }
-    return left == 0 && candidates.count < looksMax
-  }
-
   private mutating func take(_ kind: RecordOperation.Kind) throws(SQLiteError) -> Bool {
     let candidates = try candidates(kind)
     var left = 0
@@ -69,15 +55,18 @@ struct RecordSelection {
       if try !take(candidate, opens: false) { left += 1 }
       if isFull { return false }
     }
+    // Records that refer to each other in a circle: one goes without the reference.
+    if kind == .insert, left > 0, choices.isEmpty, !waitsForAnswers, let first = candidates.first {
+      _ = try take(first, opens: true)
+    }
     return left == 0 && candidates.count < looksMax
   }
 
   private var looksMax: Int { itemsMax * Self.looksPerItem }
 
-  /// Changes wait for inserts that have an answer to come. - Parameter candidates: inserts that can't leave now.
-  private func hasInserts(inFlight candidates: [Candidate]) throws(SQLiteError) -> Bool {
-    for table in tables.keys where access.state.records[reading: table].ledger[.claimed] > 0 { return true }
-    return false
+  /// Operations have an answer to come: changes may wait for it.
+  private var waitsForAnswers: Bool {
+    tables.keys.contains { access.state.records[reading: $0].ledger[.claimed] > 0 }
   }
 
   /// Oldest first; deletions of a table before those of the tables that it refers to, newest record first.
@@ -131,9 +120,7 @@ struct RecordSelection {
     guard !table.references.isEmpty else { return (members, false) }
     var (result, isPartial): ([JSONValue.Member], Bool) = ([], false)
     for member in members {
-      guard let name = table.references[member.key], let id = member.value.string.flatMap({ RecordID($0) }),
-        let number = access.table(name, of: namespace), let target = try access.record(named: id, in: number)
-      else {
+      guard let target = try access.target(of: member, table, in: namespace) else {
         result.append(member)
         continue
       }

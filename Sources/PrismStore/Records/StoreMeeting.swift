@@ -62,15 +62,17 @@ struct StoreMeeting: StoreOperations {
 
   /// Notes that a whole answer lacked `count` records of a table, which are kept.
   func keep(_ count: Int, of table: RecordTableName) throws(SQLiteError) {
-    guard var known = state.records.store(of: namespace, state.names) else { return }
-    known.kept[table] = count == 0 && known.isTrusted ? nil : count
-    try write(known)
+    try changeKept { $0.kept[table] = count == 0 && $0.isTrusted ? nil : count }
   }
 
   /// Counts a deletion that is not taken.
   func refuseDeletion(of table: RecordTableName) throws(SQLiteError) {
+    try changeKept { $0.kept[table, default: 0] += 1 }
+  }
+
+  private func changeKept(_ change: (inout MetStore) -> Void) throws(SQLiteError) {
     guard var known = state.records.store(of: namespace, state.names) else { return }
-    known.kept[table, default: 0] += 1
+    change(&known)
     try write(known)
   }
 
@@ -120,10 +122,7 @@ struct StoreMeeting: StoreOperations {
       let members = (try? JSONValue(parsing: record.fields))?.object
     else { return }
     let renamed = try members.map { (member) throws(SQLiteError) -> JSONValue.Member in
-      guard let name = table.references[member.key], let id = member.value.string.flatMap({ RecordID($0) }),
-        let number = access.table(name, of: namespace), let target = try access.record(named: id, in: number),
-        target.id != id
-      else { return member }
+      guard let target = try access.target(of: member, table, in: namespace) else { return member }
       return .init(member.key, .string(target.id.text))
     }
     guard renamed != members else { return }

@@ -37,11 +37,6 @@ enum ReportViews {
       """
   }
 
-  /// A namespace of each group.
-  static func oneOfEachGroup(_ namespaces: [Int: NamespaceName]) -> [Int] {
-    Array(Dictionary(namespaces.keys.map { ($0 / namespacesPerGroup, $0) }) { first, _ in first }.values)
-  }
-
   private static func select(
     _ queue: QueueID, _ namespace: NamespaceName, _ tableCount: (QueueID) -> Int
   ) -> String {

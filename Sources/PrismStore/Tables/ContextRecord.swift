@@ -3,7 +3,6 @@ import PrismSQLite
 
 /// A row of `contexts`: the common information of a session, once for all its rows.
 struct ContextRecord: CheckedRecord {
-  /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case id, namespace
     case lastSequence = "last_sequence"
@@ -22,7 +21,6 @@ struct ContextRecord: CheckedRecord {
     (self.id, self.namespace, self.members, self.owner) = (id, namespace, members, owner)
   }
 
-  /// nil if it is not what was written.
   init?(_ row: some SQLiteValues<Column>) {
     guard let id = row.integer(.id), let namespace = row.integer(.namespace), let members = row.data(.members) else {
       return nil

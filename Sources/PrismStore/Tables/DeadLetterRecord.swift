@@ -3,7 +3,6 @@ import PrismSQLite
 
 /// A row of `dead`: a report that the collector refuses, with everything that is needed to read or send it.
 struct DeadLetterRecord: CheckedRecord {
-  /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case number, namespace, kind, row, type
     case createdTime = "created_time"
@@ -33,7 +32,6 @@ struct DeadLetterRecord: CheckedRecord {
   let owner: RowOwner
   private let storedChecksum: Int64?
 
-  /// nil if a value can't be.
   init?(_ row: some SQLiteValues<Column>) {
     guard let number = row.integer(.number), let queue = QueueID(row.integer(.namespace), row.integer(.kind)),
       let id = row.integer(.row), let type = row.integer(.type), let created = row.integer(.createdTime),

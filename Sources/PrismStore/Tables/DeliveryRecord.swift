@@ -4,7 +4,6 @@ import PrismSQLite
 /// A row of `settled`: a packet that was accepted within the last 24 h. For `trace`, and so that the old pages of a damaged
 /// file bring nothing back.
 struct DeliveryRecord: CheckedRecord, Sendable {
-  /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case id, namespace, kind
     case settledTime = "settled_time"
@@ -25,7 +24,6 @@ struct DeliveryRecord: CheckedRecord, Sendable {
     (self.id, self.queue, self.receipt, self.members, self.heldTime) = (id, queue, receipt, members, heldTime)
   }
 
-  /// nil if a value can't be.
   init?(_ row: some SQLiteValues<Column>) {
     guard let id = row.data(.id).flatMap({ PacketID(bytes: $0) }),
       let queue = QueueID(row.integer(.namespace), row.integer(.kind)), let time = row.integer(.settledTime),

@@ -3,7 +3,6 @@ import PrismSQLite
 
 /// A row of `ledger`: the counters of one queue as of its last disposition. `packets` says what is claimed.
 struct LedgerRecord: CheckedRecord, Sendable {
-  /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case namespace, kind, stored, waiting, claimed, delivered, expired, evicted, cleared, dead, removed, corrupt, bytes
     case sequence
@@ -36,20 +35,18 @@ struct LedgerRecord: CheckedRecord, Sendable {
   ]
   /// Had the newest `created_time` of each priority before version 7.
   private static let formerColumns: [Column] = [.newestCrash, .newestRealtime, .newestRest]
-  /// More can't be added up.
-  private static let countMax: Int64 = 1 << 48
 
   /// nil if it is not what was written. Databases of version 1 have no checksum.
   init?(_ row: some SQLiteValues<Column>) {
     guard let queue = QueueID(row.integer(.namespace), row.integer(.kind)),
-      let stored = Self.count(row, .stored), let bytes = Self.count(row, .bytes), let sequence = row.integer(.sequence)
+      let stored = row.count(.stored), let bytes = row.count(.bytes), let sequence = row.integer(.sequence)
     else { return nil }
     (self.queue, self.bytes, lastSequence, ledger.stored) = (queue, bytes, sequence, stored)
     for (account, column) in Self.accounts {
-      guard let count = Self.count(row, column) else { return nil }
+      guard let count = row.count(column) else { return nil }
       ledger[account] = count
     }
-    for (account, column) in Self.ringAccounts { ledger[account] = Self.count(row, column) ?? 0 }
+    for (account, column) in Self.ringAccounts { ledger[account] = row.count(column) ?? 0 }
     formerNumbers = Self.formerColumns.compactMap { row.integer($0) }
     guard formerNumbers.count == Self.formerColumns.count else { return nil }
     lastAccepted = row.data(.lastAccepted).flatMap { PacketID(bytes: $0) }
@@ -61,14 +58,9 @@ struct LedgerRecord: CheckedRecord, Sendable {
     guard !row.has(.checksum) || row.integer(.checksum) == checksum, ledger.isBalanced else { return nil }
   }
 
-  private static func count(_ row: some SQLiteValues<Column>, _ column: Column) -> Int? {
-    guard let count = row.integer(column), (0...countMax).contains(count) else { return nil }
-    return Int(count)
-  }
-
   func bind(to insert: SQLiteInsert<Column>) {
     insert.bind([.namespace: queue.namespace, .kind: queue.kind.number, .stored: ledger.stored])
-    for (account, column) in Self.accounts + Self.ringAccounts { insert.bind(column, ledger[account]) }
+    for (account, column) in Self.accounts + Self.ringAccounts { insert.bind(column, Int64(ledger[account])) }
     insert.bind([.bytes: bytes, .sequence: lastSequence])
     for (column, number) in zip(Self.formerColumns, formerNumbers) { insert.bind(column, number) }
     insert.bind([

@@ -2,14 +2,12 @@ import PrismSQLite
 
 /// A row of `notes`: a small value that is kept for a namespace.
 struct NoteRecord: CheckedRecord {
-  /// In the order of the table.
   enum Column: String, SQLiteColumn { case namespace, key, value }
 
   let namespace: Int64
   let key: String
   let value: [UInt8]
 
-  /// nil if a value can't be.
   init?(_ row: some SQLiteValues<Column>) {
     guard let namespace = row.integer(.namespace), let key = row.string(.key), let value = row.data(.value) else {
       return nil

@@ -3,7 +3,6 @@ import PrismSQLite
 
 /// A row of `packets`: a packet in flight and the rows that belong to it.
 struct PacketRecord: CheckedRecord, Sendable {
-  /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case id, namespace, kind, position
     case createdTime = "created_time"

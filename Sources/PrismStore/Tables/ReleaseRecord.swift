@@ -3,7 +3,6 @@ import PrismSQLite
 
 /// A row of `released`: rows of a ring that a trigger let go, and that no packet has yet. They are `waiting`.
 struct ReleaseRecord: CheckedRecord, Sendable {
-  /// In the order of the table.
   enum Column: String, SQLiteColumn { case number, namespace, kind, rule, members, checksum }
 
   let number: Int64
@@ -16,7 +15,6 @@ struct ReleaseRecord: CheckedRecord, Sendable {
     (self.number, self.queue, self.rule, self.members) = (number, queue, rule, members)
   }
 
-  /// nil if it is not what was written.
   init?(_ row: some SQLiteValues<Column>) {
     guard let number = row.integer(.number), let queue = QueueID(row.integer(.namespace), row.integer(.kind)),
       let rule = row.string(.rule), let members = row.string(.members).flatMap({ IDRuns(text: $0) })

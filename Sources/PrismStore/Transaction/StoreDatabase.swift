@@ -14,7 +14,9 @@ final class StoreDatabase {
   var keepsDelivered = false
   private let path: String
   private var identity: PathIdentity?
-  private var statements = PreparedStatements()
+  /// Two busy queues need about 20; the bound keeps 1,000 namespaces from holding 8 MiB of statements.
+  private static let statementsMax = 160
+  private var statements: [StoreStatement: SQLiteStatement] = [:]
 
   /// Opens the file without reading its rows. - Throws: what SQLite says; `isCorruption` if it is not a sound database.
   init(_ options: StoreOptions) throws(SQLiteError) {
@@ -43,23 +45,24 @@ final class StoreDatabase {
   func isInPlace() -> Bool { identity?.isInPlace() ?? true }
 
   func statement(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement {
-    if let statement = statements.use(name) { return statement }
+    if let statement = statements[name] { return statement }
+    if statements.count == Self.statementsMax { statements = [:] }
     let statement = try prepare(name)
-    statements.add(statement, name)
+    statements[name] = statement
     return statement
   }
 
   /// Lets go of statements on a table that takes no more rows: each keeps some KiB of memory.
   func forgetInserts(into table: RowTable) {
-    statements.remove { if case .insertRows(_, table) = $0 { true } else { false } }
+    statements = statements.filter { if case .insertRows(_, table) = $0.key { false } else { true } }
   }
 
   /// The same for every statement on a table.
   func forgetStatements(on table: RowTable) {
-    statements.remove {
-      switch $0 {
-      case .insertRows(_, table), .rows(_, table): true
-      default: false
+    statements = statements.filter {
+      switch $0.key {
+      case .insertRows(_, table), .rows(_, table): false
+      default: true
       }
     }
   }
@@ -69,36 +72,6 @@ final class StoreDatabase {
     do { return try connection.prepare(name.sql) } catch {
       throw error.isStatementError ? .corrupt(error.message, sql: error.sql) : error
     }
-  }
-}
-
-/// The statements that the store keeps prepared. The least used ones go when there are many.
-struct PreparedStatements {
-  /// Two busy queues need about 20; the bound keeps 1,000 namespaces from holding 8 MiB of statements.
-  private static let countMax = 160
-
-  private var entries: [StoreStatement: (statement: SQLiteStatement, lastUse: Int)] = [:]
-  private var uses = 0
-
-  /// - Returns: nil if it is not there.
-  mutating func use(_ name: StoreStatement) -> SQLiteStatement? {
-    guard let place = entries.index(forKey: name) else { return nil }
-    uses += 1
-    entries.values[place].lastUse = uses
-    return entries.values[place].statement
-  }
-
-  mutating func add(_ statement: SQLiteStatement, _ name: StoreStatement) {
-    if entries.count >= Self.countMax { dropLeastUsed() }
-    uses += 1
-    entries[name] = (statement, uses)
-  }
-
-  mutating func remove(where isGone: (StoreStatement) -> Bool) { entries = entries.filter { !isGone($0.key) } }
-
-  private mutating func dropLeastUsed() {
-    let oldest = entries.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(Self.countMax / 3)
-    for (name, _) in oldest { entries[name] = nil }
   }
 }
 

@@ -38,3 +38,35 @@ extension StoreTransaction {
     return try context(contextColumn, namespace: namespace)?.owner
   }
 }
+
+/// The members and settings that turn a row into the lines that leave.
+///
+/// A class: as a value, its arrays would be counted up and down for every row.
+final class RowRendering: Sendable {
+  /// The members of the row's context, which are not in its own line.
+  let context: [UInt8]
+  private let splicing: MetaSplicing
+  private let wholeSplicing: MetaSplicing
+
+  /// - Parameter splicing: makes what renders rows, with these members in each.
+  init(context: [UInt8], splicing: (_ context: [UInt8]) -> MetaSplicing) {
+    (self.context, self.splicing, wholeSplicing) = (context, splicing([]), splicing(context))
+  }
+
+  /// The row's own line.
+  func append(_ row: StoredRow, to metas: inout [UInt8]) { append(row, splicing, to: &metas) }
+
+  /// The row with its context: a report by itself.
+  func whole(_ row: StoredRow) -> [UInt8] {
+    var meta: [UInt8] = []
+    append(row, wholeSplicing, to: &meta)
+    return meta
+  }
+
+  private func append(_ row: StoredRow, _ splicing: MetaSplicing, to metas: inout [UInt8]) {
+    splicing.append(
+      row.reportID.map { .given($0) } ?? .made(RowID(value: row.id)),
+      createdTime: row.flags.contains(.ownCreateTime) ? nil : row.createdTime,
+      isSelfContained: row.flags.contains(.selfContained), body: row.body, to: &metas)
+  }
+}

@@ -36,7 +36,6 @@ struct StoreTransaction {
       guard record.isPossible else { throw .invalidContent }
       try write.run(inserting: record)
     }
-    try RecordAccess(self).writeTables()
   }
 
   /// The clock's settings are written with the first commit after a change; the held time with a commit now and then.
@@ -62,7 +61,7 @@ struct StoreTransaction {
     state.add(namespace, number: number)
     memory.hasNewNames = true
     try QueueTables.create(number, among: names.namespaces, database.connection) { state[$0].segments.tableCount }
-    if let policy = memory.policies.all[namespace] { try Retention(self).note(policy, number) }
+    if let policy = memory.policies.all[namespace] { try note(policy, number) }
     return number
   }
 

@@ -16,7 +16,8 @@ struct HTTPOutput: Output {
 
   func deliver(_ packet: OutgoingPacket) async -> DeliveryOutcome {
     let answer = await transport.post(Self.request(packet))
-    return DeliveryOutcome(answer, to: ReceiptCheck(packet), now: time.unixMilliseconds)
+    let check = ReceiptCheck(packet.headers, key: packet.key, packet.configuration)
+    return DeliveryOutcome(answer, to: check, now: time.unixMilliseconds)
   }
 
   private static func request(_ packet: OutgoingPacket) -> TransferRequest {
@@ -33,10 +34,7 @@ struct HTTPOutput: Output {
   private static func headers(_ packet: OutgoingPacket) -> [(name: String, value: String)] {
     var headers = packet.headers.fields
     if let mac = packet.mac { headers.append(("Prism-Mac", mac)) }
-    if let token = packet.configuration.token {
-      headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))"))
-    }
-    return headers
+    return headers + packet.configuration.authorization
   }
 }
 

@@ -22,10 +22,6 @@ struct ReceiptCheck: Sendable {
   let trustsRefusals: Bool
   private let key: Secret
 
-  init(_ packet: OutgoingPacket) {
-    self.init(packet.headers, key: packet.key, packet.configuration)
-  }
-
   init(_ headers: PacketHeaders, key: Secret, _ configuration: NamespaceConfiguration) {
     self.init(
       headers, key: key, requirement: configuration.receipt, trustsRefusals: configuration.trustsRefusals)

@@ -1,0 +1,285 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Writes the rows of one batch: a report costs a handful of bound integers and pointers into the batch's arena.
+struct RowWriter {
+  /// Counts of the rows that were written of one kind.
+  struct Written {
+    var rows = 0
+    var bytes = 0
+  }
+
+  /// The tables that take the new rows of a namespace: those that leave by themselves, or those of the ring.
+  struct Target {
+    private var metaRows: RowInserter
+    private var payloadRows: RowInserter
+    fileprivate(set) var metas = Written()
+    fileprivate(set) var payloads = Written()
+
+    fileprivate init(_ namespace: Int, isRing: Bool, _ transaction: StoreTransaction) {
+      func rows(_ kind: RowKind) -> RowInserter {
+        let queue = QueueID(namespace: namespace, kind: kind)
+        let table = transaction.state[queue].segments.currentTable(queue, isRing: isRing)
+        return RowInserter(table, transaction.database)
+      }
+      (metaRows, payloadRows) = (rows(.meta), rows(.payload))
+    }
+
+    fileprivate mutating func insert(
+      _ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?
+    ) throws(SQLiteError) {
+      try Self.insert(row, bytes: metaBytes, with: &metaRows, counting: &metas)
+      guard let payload else { return }
+      var row = row
+      row.payload = payload
+      try Self.insert(row, bytes: metaBytes + payload.count, with: &payloadRows, counting: &payloads)
+    }
+
+    private static func insert(
+      _ row: StoredRow, bytes: Int, with rows: inout RowInserter, counting written: inout Written
+    ) throws(SQLiteError) {
+      var row = row
+      row.size = Int64(bytes)
+      try rows.add(row)
+      written.rows += 1
+      written.bytes += bytes
+    }
+
+    fileprivate mutating func flush() throws(SQLiteError) {
+      try metaRows.flush()
+      try payloadRows.flush()
+    }
+
+    fileprivate mutating func grow(_ kind: RowKind, by bytes: Int) {
+      if kind == .meta { metas.bytes += bytes } else { payloads.bytes += bytes }
+    }
+  }
+
+  /// The ids by which reports are known again.
+  enum IDs {
+    /// That of each report, in `client_ids`.
+    case each
+    /// That of their run, in `KnownRuns`: their own are only stored with their rows.
+    case ofRun
+  }
+
+  /// How a batch is stored.
+  struct Form {
+    let namespace: Int
+    /// Numbers of the batch's types.
+    let types: [Int64]
+    /// nil: rows carry the context's members themselves.
+    let context: Int64?
+    let ids: IDs
+  }
+
+  let batch: ReportBatch
+  private let form: Form
+  let transaction: StoreTransaction
+  /// Of the report that is being written; kept so that it is allocated once.
+  private var idKey: [UInt8] = []
+  private(set) var nextSequence: Int64
+  private(set) var leaving: Target
+  /// nil: no row of the batch goes to the ring.
+  private(set) var kept: Target?
+  var outcome: BatchOutcome
+  /// The rows of the batch that filters keep from the tables, and those that count others.
+  var filtering: BatchFiltering
+  /// The bytes that the quota leaves to this batch.
+  var room = Eviction.Room(bytes: .max, userBytes: .max)
+
+  var namespace: Int { form.namespace }
+
+  init(_ batch: ReportBatch, _ form: Form, _ transaction: StoreTransaction) {
+    (self.batch, self.form, self.transaction) = (batch, form, transaction)
+    leaving = Target(form.namespace, isRing: false, transaction)
+    kept = batch.hasKeptTypes ? Target(form.namespace, isRing: true, transaction) : nil
+    nextSequence = transaction.memory.state.nextSequence
+    filtering = BatchFiltering(firstSequence: nextSequence)
+    outcome = BatchOutcome(ids: [], epoch: transaction.memory.epoch.text)
+    outcome.ids.reserveCapacity(batch.rows.count)
+  }
+
+  /// - Parameter scratch: where a body is joined with its context; kept by the caller so that it is allocated once.
+  mutating func writeAll(scratch: inout [UInt8]) throws(SQLiteError) {
+    let (rows, arena) = (batch.rows, batch.arena)
+    try arena.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
+      for index in rows.indices { try write(rows[index], at: index, UnsafeRawBufferPointer(bytes), &scratch) }
+      try flush()
+    }
+    if !filtering.counted.isEmpty { try writeCounts() }
+  }
+
+  /// Counts bytes that were added to a row. - Parameter bytes: may be negative.
+  mutating func grow(_ kind: RowKind, of row: RowID, by bytes: Int) {
+    if RowID.isKept(row.value) {
+      kept?.grow(kind, by: bytes)
+      return
+    }
+    leaving.grow(kind, by: bytes)
+    room.bytes -= bytes
+    room.userBytes -= bytes
+  }
+
+  private mutating func flush() throws(SQLiteError) {
+    try leaving.flush()
+    try kept?.flush()
+  }
+
+  private mutating func write(
+    _ row: ReportBatch.Row, at index: Int, _ arena: UnsafeRawBufferPointer, _ scratch: inout [UInt8]
+  ) throws(SQLiteError) {
+    let id = RowID(priority: batch.types[row.type].priority, sequence: nextSequence)
+    var repeated: ReportBatch.Repeat?
+    if let mark = filtering.mark(of: index, in: batch) {
+      guard case .repeatable(let repeatable) = mark else { return leaveOut(id, at: index) }
+      repeated = repeatable
+    }
+    let reportID = row.clientReportID.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
+    let bytes = id.priority == .kept ? 0 : RepeatedRows.bytes(of: row)
+    let claims = reportID != nil && form.ids == .each
+    var isClaimed = false
+    if let reportID, claims {
+      setKey(reportID)
+      if repeated == nil, room.fits(bytes) { isClaimed = try claimNewID(for: id) }
+      if !isClaimed, let known = try knownRow(reportID) {
+        outcome.ids.append(known)
+        return outcome.exceptions.append((index, .duplicate))
+      }
+    }
+    if let repeated, try countOn(row, at: index, repeated, hasID: claims) { return }
+    guard room.fits(bytes) else {
+      outcome.ids.append(id)
+      return outcome.exceptions.append((index, .refused(bytes > room.userBytes ? Self.userFull : Self.storeFull)))
+    }
+    room.bytes -= bytes
+    room.userBytes -= bytes
+    nextSequence += 1
+    outcome.ids.append(id)
+    if claims, !isClaimed { try claimID(for: id) }
+    try insert(row, id: id, reportID: reportID, arena, &scratch)
+    if let repeated { beginCounting(row, id, repeated, reportID: reportID) }
+  }
+
+  /// By the type's `sample`.
+  private mutating func leaveOut(_ id: RowID, at index: Int) {
+    filtering.counts.sampled += 1
+    outcome.ids.append(id)
+    outcome.exceptions.append((index, .sampledOut))
+  }
+
+  private static let storeFull = Refusal(
+    .storeFull, "the namespace holds as much as its quota allows, the report was not taken", retryMilliseconds: 10_000)
+
+  private static let userFull = Refusal(
+    .storeFull, "this user holds as much as the namespace's maxUserMByte allows, the report was not taken",
+    retryMilliseconds: 10_000)
+
+  private mutating func insert(
+    _ row: ReportBatch.Row, id: RowID, reportID: UnsafeRawBufferPointer?, _ arena: UnsafeRawBufferPointer,
+    _ scratch: inout [UInt8]
+  ) throws(SQLiteError) {
+    let body = UnsafeRawBufferPointer(rebasing: arena[row.body])
+    var stored = StoredRow(
+      id: id.value, type: form.types[row.type], createdTime: row.createdTime,
+      context: row.isSelfContained ? owner.contextColumn : form.context ?? owner.contextColumn,
+      flags: [], size: 0, reportID: reportID, body: body, payload: nil)
+    if reportID != nil, form.ids == .each { stored.flags.insert(.clientID) }
+    if row.hasOwnCreateTime { stored.flags.insert(.ownCreateTime) }
+    if row.isSelfContained || form.context == nil { stored.flags.insert(.selfContained) }
+    let payload = row.payload.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
+    guard form.context == nil && !row.isSelfContained else {
+      return try insert(stored, metaBytes: row.metaBytes, payload: payload)
+    }
+    scratch.removeAll(keepingCapacity: true)
+    scratch.append(contentsOf: batch.context.members)
+    if !body.isEmpty { scratch.append(UInt8(ascii: ",")) }
+    scratch.append(contentsOf: body)
+    try scratch.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
+      stored.body = UnsafeRawBufferPointer(bytes)
+      try insert(stored, metaBytes: row.metaBytes, payload: payload)
+      try flush()  // the next row is joined in the same place
+    }
+  }
+
+  private mutating func insert(_ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?) throws(SQLiteError) {
+    if RowID.isKept(row.id) {
+      try kept?.insert(row, metaBytes: metaBytes, payload: payload)
+    } else {
+      try leaving.insert(row, metaBytes: metaBytes, payload: payload)
+    }
+  }
+
+  // MARK: Ids that clients gave
+
+  private mutating func setKey(_ reportID: UnsafeRawBufferPointer) {
+    idKey.removeAll(keepingCapacity: true)
+    ClientIDKey.append(reportID, owner, to: &idKey)
+  }
+
+  /// - Returns: the row that has the id of `setKey`.
+  private mutating func knownRow(_ reportID: UnsafeRawBufferPointer) throws(SQLiteError) -> RowID? {
+    let known = try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+      try row(ofKey: UnsafeRawBufferPointer(key))
+    }
+    if known != nil || !transaction.memory.state.hasOwnerlessIDs { return known }
+    return try row(ofKey: reportID)
+  }
+
+  private func row(ofKey key: UnsafeRawBufferPointer) throws(SQLiteError) -> RowID? {
+    try transaction.row(ofClientID: key, namespace).map { RowID(value: $0) }
+  }
+
+  /// The id that `knownRow` did not find is of a report that was counted on `row`: it is known for a day at least.
+  /// It stays known as long as the row is held.
+  mutating func claimID(ofRepeated row: RowID) throws(SQLiteError) {
+    try claimID(for: row)
+    let settle = try transaction.statement(.clientIDs(.deliver))
+    settle.bind([":namespace": namespace, ":time": transaction.heldTime])
+    try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+      settle.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))
+      try settle.run()
+    }
+  }
+
+  /// The id that `knownRow` did not find is the row's.
+  private func claimID(for id: RowID) throws(SQLiteError) { try claimID(for: id, .insert) }
+
+  /// Looks for the id and takes it with one statement: most ids that clients give are new.
+  /// - Returns: false if the id is not the row's: `knownRow` says whose it is.
+  private func claimNewID(for id: RowID) throws(SQLiteError) -> Bool {
+    guard !transaction.memory.state.hasOwnerlessIDs else { return false }
+    try claimID(for: id, .insertNew)
+    return transaction.database.connection.changes == 1
+  }
+
+  private func claimID(for id: RowID, _ statement: ClientIDStatement) throws(SQLiteError) {
+    let insert = try transaction.statement(.clientIDs(statement))
+    insert.bind([":namespace": namespace, ":row": id.value])
+    try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+      insert.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))
+      try insert.run()
+    }
+  }
+}
+
+/// The work of filters on one batch (docs/filters.md).
+struct BatchFiltering {
+  /// Reports that became no row.
+  var counts = FilterCounts()
+  /// Rows that count more than before this batch.
+  var counted: Set<RepeatedRows.Key> = []
+  /// Rows from this number on are of this batch.
+  let firstSequence: Int64
+  private var nextMark = 0
+
+  init(firstSequence: Int64) { self.firstSequence = firstSequence }
+
+  /// The mark of a row. Call it for each row in their order.
+  @inline(__always)
+  mutating func mark(of row: Int, in batch: ReportBatch) -> ReportBatch.Mark? {
+    guard nextMark < batch.marks.count, batch.marks[nextMark].row == row else { return nil }
+    nextMark += 1
+    return batch.marks[nextMark - 1].mark
+  }
+}

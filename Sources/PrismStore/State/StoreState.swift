@@ -1,0 +1,159 @@
+import PrismProtocol
+import PrismSQLite
+
+/// The known state of the whole database, in memory, without its rows. It is read from the database at start, and again
+/// after a transaction failed.
+struct StoreState {
+  private(set) var names = Names()
+  /// By `QueueID.index`.
+  private var queues: [QueueState] = []
+  /// Unique in the database, and never used again: gaps are left by transactions that failed.
+  var nextSequence: Int64 = 1
+  var nextContext: Int64 = 1
+  /// The bytes that users hold, by namespace. Missing until a quota needs them.
+  var shares: [Int: UserShares] = [:]
+  var contexts = ContextCache()
+  var repeats = RepeatedRows()
+  /// The counts of notes, by namespace: reports that filters kept from becoming rows, and those of triggers, by their names.
+  var counts: (filtered: [Int: FilterCounts], triggers: [Int: [String: TriggerState]]) = ([:], [:])
+  var apps = AppUpdateState()
+  var salvage: SalvageProgress
+  /// `client_ids` has ids of unknown users: see `ClientIDKey`.
+  var hasOwnerlessIDs = false
+  var records: RecordsState
+
+  /// Above the number of every record of rows that may leave.
+  var nextRelease: Int64 { (queues.lazy.flatMap(\.releases).map(\.number).max() ?? 0) + 1 }
+
+  subscript(queue: QueueID) -> QueueState {
+    _read { yield queues[queue.index] }
+    _modify { yield &queues[queue.index] }
+  }
+
+  mutating func add(_ namespace: NamespaceName, number: Int) {
+    names.add(namespace, number: number)
+    let missing = (number + 1) * RowKind.reports.count - queues.count
+    if missing > 0 { queues.append(contentsOf: repeatElement(QueueState(), count: missing)) }
+  }
+
+  mutating func add(_ type: ReportType, number: Int64) { names.add(type, number: number) }
+
+  /// nil for a namespace that never stored anything.
+  func queue(_ namespace: NamespaceName, _ kind: RowKind) -> QueueID? {
+    names.number(of: namespace).map { QueueID(namespace: $0, kind: kind) }
+  }
+
+  func hasWaiting(_ namespace: NamespaceName, _ kind: RowKind) -> Bool {
+    queue(namespace, kind).map { self[$0].ledger[.waiting] > 0 } ?? false
+  }
+
+  /// Rows of any queue wait, are in flight, kept or dead letters.
+  var holdsRows: Bool {
+    queues.contains { $0.ledger[.waiting] + $0.ledger[.claimed] + $0.ledger[.dead] + $0.ledger[.kept] > 0 }
+  }
+
+  /// Of delivered rows that are still in their tables (`RowSegment`), of all queues.
+  var spentBytes: Int { queues.reduce(0) { $0 + $1.segments.spentBytes } }
+
+  /// Every queue of every namespace.
+  var queueIDs: [QueueID] { names.namespaces.keys.flatMap { QueueID.all(of: $0) } }
+
+  /// The stored rows that each queue's ledger counts.
+  var storedCounts: [QueueID: Int] {
+    queueIDs.reduce(into: [:]) { counts, queue in counts[queue] = self[queue].ledger.stored }
+  }
+
+  /// The queue and the place in it of a packet in flight.
+  func find(_ packet: PacketID) -> (queue: QueueID, place: Int)? {
+    for number in names.namespaces.keys {
+      for kind in RowKind.reports {
+        let queue = QueueID(namespace: number, kind: kind)
+        if let place = queues[queue.index].packets.firstIndex(where: { $0.id == packet }) { return (queue, place) }
+      }
+    }
+    return nil
+  }
+}
+
+// MARK: From the database
+extension StoreState {
+  /// Reads everything. - Throws: `isCorruption` also if values contradict each other.
+  init(_ connection: SQLiteConnection) throws(SQLiteError) {
+    salvage = try SalvageProgress(connection)
+    records = try RecordsState(connection)
+    try readNames(connection)
+    try readLedgers(connection)
+    try readPackets(connection)
+    try countClaimed()
+    try readFiltered(connection)
+    try readReleases(connection)
+    let floors = try NumberFloors(connection)
+    names.floors = floors
+    hasOwnerlessIDs = try connection.hasOwnerlessIDs()
+    nextContext = max(floors.context, try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1)
+  }
+
+  private mutating func readNames(_ connection: SQLiteConnection) throws(SQLiteError) {
+    for table in [NameRecord.Table.namespaces, .types] {
+      let select = try connection.prepare("SELECT \(NameRecord.Column.list) FROM \(table.rawValue)")
+      try select.forEachRow(of: NameRecord.Column.self) { (row) throws(SQLiteError) in
+        guard let record = NameRecord(row, in: table) else { throw .invalidContent }
+        switch table {
+        case .namespaces:
+          guard let name = NamespaceName(record.name), QueueID.namespaces.contains(Int(record.number)) else {
+            throw .invalidContent
+          }
+          add(name, number: Int(record.number))
+        case .types:
+          guard let type = ReportType(record.name) else { throw .invalidContent }
+          add(type, number: record.number)
+        }
+      }
+    }
+  }
+
+  private mutating func readLedgers(_ connection: SQLiteConnection) throws(SQLiteError) {
+    for record in try connection.records(of: LedgerRecord.self, from: "ledger") {
+      guard names.namespaces[record.queue.namespace] != nil else { throw .invalidContent }
+      self[record.queue] = QueueState(record)
+      nextSequence = max(nextSequence, record.lastSequence + 1)
+    }
+  }
+
+  private mutating func readFiltered(_ connection: SQLiteConnection) throws(SQLiteError) {
+    let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key = :key").bind([
+      ":key": FilterCounts.key
+    ])
+    try select.forEachRow(of: NoteRecord.Column.self) { row in
+      counts.filtered[row.int(.namespace)] = FilterCounts(note: row.bytes(.value))
+    }
+  }
+
+  private mutating func readReleases(_ connection: SQLiteConnection) throws(SQLiteError) {
+    for release in try connection.records(of: ReleaseRecord.self, from: "released ORDER BY number") {
+      guard names.namespaces[release.queue.namespace] != nil else { throw .invalidContent }
+      self[release.queue].releases.append(release)
+    }
+    let prefix = TriggerState.keyPrefix
+    let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key GLOB '\(prefix)*'")
+    try select.forEachRow(of: NoteRecord.Column.self) { row in
+      let name = String(row.text(.key).dropFirst(prefix.count))
+      counts.triggers[row.int(.namespace), default: [:]][name] = TriggerState(note: row.bytes(.value))
+    }
+  }
+
+  private mutating func readPackets(_ connection: SQLiteConnection) throws(SQLiteError) {
+    for packet in try connection.records(of: PacketRecord.self, from: "packets ORDER BY position") {
+      guard names.namespaces[packet.queue.namespace] != nil else { throw .invalidContent }
+      self[packet.queue].packets.append(packet)
+    }
+  }
+
+  /// A claim writes its packet only, not the ledger: the packets say what is claimed.
+  private mutating func countClaimed() throws(SQLiteError) {
+    for index in queues.indices {
+      let claimed = queues[index].packets.reduce(0) { $0 + $1.members.count }
+      guard queues[index].ledger.count(claimed: claimed) else { throw .invalidContent }
+    }
+  }
+}
