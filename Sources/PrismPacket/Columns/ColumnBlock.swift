@@ -23,7 +23,7 @@ struct ColumnBlock {
   /// The text of a block.
   /// - Parameter bytes: the unpacked columns.
   /// - Parameter head: was checked against the limits.
-  /// - Parameter keys: other members of objects may be left out; nil: none is. Lines of common information stay whole.
+  /// - Parameter keys: other members of objects may be left out; nil: all stay. Lines of common information stay whole.
   /// - Throws: `unpackFailed` for anything that does not become exactly what the head says.
   static func text(_ bytes: [UInt8], _ head: ColumnHead, keys: [[UInt8]]? = nil) throws(PacketError) -> [UInt8] {
     var failure: PacketError?

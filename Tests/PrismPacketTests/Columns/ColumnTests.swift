@@ -83,7 +83,7 @@ struct ColumnTests {
       let nested =
         #"{"d":[{"m":"}","f":\#(n)},{"m":"/x","f":\#(n * 7)}],"e":{},"l":[\#(n)],"n":{"o":null,"p":"\#(n)"}}"#
       return [
-        #"{"$common":{"n":\#(n % 2),"d":7}}"#, nested, #"{"a":1,"\u006e":\#(n),"a":\#(n)}"#,
+        #"{"$common":{"n":\#(n % 2),"d":7}}"#, nested, #"{"a":1,"\u006e":\#(n),"b":\#(n)}"#,
         #"{"MONITOR_TYPE":"t","n":\#(n),"k":"\#(n),"}"#, #"{"n":\#(n), "spaced":1}"#,
       ]
     }

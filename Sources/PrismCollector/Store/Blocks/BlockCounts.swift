@@ -15,36 +15,35 @@ struct BlockCounts {
   }
 
   private var counts: [Name: [Slots: Int]] = [:]
-  /// Reports like the last one that are not among `counts` yet.
-  private var last: (name: Name, slots: Slots, count: Int)?
+  /// Of the last report; and how many like it came in a row that are not among `counts` yet.
+  private var (name, slots, count): (Name?, Slots, Int) = (nil, Slots(created: 0, received: 0), 0)
 
   mutating func add(_ type: ArraySlice<UInt8>, _ stream: StreamID, created: Int64, received: Int64) {
-    let name = Name(namespace: stream.namespace, kind: stream.kind, type: type)
     let slots = Slots(created: created / Self.slot, received: received / Self.slot)
-    if let last, last.slots == slots, last.name == name {
-      self.last?.count += 1
+    guard self.slots != slots || name?.type != type || name?.kind != stream.kind || name?.namespace != stream.namespace
+    else {
+      count += 1
       return
     }
     addLast()
-    last = (name, slots, 1)
+    (name, self.slots, count) = (Name(namespace: stream.namespace, kind: stream.kind, type: type), slots, 1)
   }
 
   private mutating func addLast() {
-    guard let last else { return }
-    counts[last.name, default: [:]][last.slots, default: 0] += last.count
+    if let name { counts[name, default: [:]][slots, default: 0] += count }
   }
 
   /// JSON: by namespace and kind the types, each with a list of three numbers again and again: slots since the first of
-  /// `createdFrom`, slots since that of `receivedFrom`, reports. Where that is too long, a list of the types stands for it.
+  /// `createdFrom`, slots since that of `receivedFrom`, reports. Where that is too long, it is a list of the types.
   /// - Returns: nil: there are too many types, or too long ones.
   mutating func text(createdFrom created: Int64, receivedFrom received: Int64) -> String? {
     addLast()
-    last = nil
+    count = 0
     guard counts.count <= Self.typesMax else { return nil }
     let first = Slots(created: created / Self.slot, received: received / Self.slot)
     // The slot of 1970 would be twice as wide with times before it.
     let text =
-      created < 0 || received < 0
+      created < 0 || received < 0 || hasTwins
       ? nil
       : text { types in
         .object(types.map { .init($0.type, .array(Self.numbers($0.counts, since: first).map { .int($0) })) })
@@ -52,6 +51,13 @@ struct BlockCounts {
     if let text, text.utf8.count <= Self.textBytesMax { return text }
     let names = self.text { .array($0.map { .string($0.type) }) }
     return names.utf8.count > Self.namesBytesMax ? nil : names
+  }
+
+  /// Two types are one text for Swift, though their bytes differ: an object has such a key once.
+  private var hasTwins: Bool {
+    guard counts.count > 1 else { return false }
+    return Set(counts.keys.map { "\($0.namespace) \($0.kind.name) \(String(decoding: $0.type, as: UTF8.self))" }).count
+      < counts.count
   }
 
   private static func numbers(_ counts: [Slots: Int], since first: Slots) -> [Int64] {

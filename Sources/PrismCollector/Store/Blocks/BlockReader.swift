@@ -7,7 +7,7 @@ import Synchronization
 /// Answers all questions about reports from the blocks of a store: the one way for every store. A block is opened only where
 /// its head says that it may have what is wanted. For one queue.
 final class BlockReader {
-  /// A page ends behind as many bytes of metas and payloads.
+  /// A page ends behind as many bytes of metas and payloads. As many of packed blocks wait to be counted.
   private static let pageBytesMax = 4 * 1_048_576
   private static let headsPerStep = 256
   /// Each has a block open, of some MiB.
@@ -152,8 +152,8 @@ final class BlockReader {
       if !damaged.has(head), tally.add(head) { return true }
       guard let body = try tables.body(of: head.id) else { return true }
       waiting.append((head, body))
-      bytes += head.textBytes
-      guard waiting.count == Self.countedMax || bytes >= openers.count * ReportBlock.textBytesMax else { return true }
+      bytes += body.count
+      guard waiting.count == Self.countedMax || bytes >= Self.pageBytesMax else { return true }
       add(waiting, question, to: tally)
       (waiting, bytes) = ([], 0)
       return tally.wantsMore
