@@ -234,12 +234,13 @@ extension RecordAPI {
       let page = try await read(wanted)
       return Collector.response(page, next: page.last?.number)
     }
+    let questions = conditions.map { FieldQuestion($0) }
     var (filter, found) = (wanted, [CollectedRecord]())
     filter.limit = RecordFilter.limitMax
     repeat {
       let page = try await read(filter)
       guard let last = page.last else { return Collector.response(found, next: nil) }
-      for record in page where conditions.allSatisfy({ $0.holds(for: record.fields) }) {
+      for record in page where questions.allSatisfy({ $0.of(record.fields) }) {
         found.append(record)
         if found.count == wanted.limit { return Collector.response(found, next: record.number) }
       }

@@ -30,6 +30,9 @@ final class FieldQuestion<Answer> {
     return answer
   }
 
+  /// Of a whole object.
+  func of(_ object: [UInt8]) -> Answer { find(in: object.span) ?? absent }
+
   /// - Returns: nil: the text does not have the first key.
   private func find(in text: Span<UInt8>) -> Answer? {
     switch MetaField.find(path, in: text) {
@@ -41,7 +44,7 @@ final class FieldQuestion<Answer> {
 }
 
 extension FieldQuestion where Answer == Bool {
-  /// Whether a condition holds: the one rule for reports of all stores.
+  /// Whether a condition holds: the one rule for reports and records of all stores.
   convenience init(_ condition: MetaCondition) {
     let value = Array(condition.value.utf8)
     let number = condition.number.map { ExactNumber(Array($0.utf8).span) }
