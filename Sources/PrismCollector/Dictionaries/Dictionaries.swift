@@ -66,13 +66,13 @@ final class Dictionaries: Sendable {
   }
 
   /// Takes samples from a packet that its key proved.
-  func offer(_ block: MetaBlock, _ delivery: Delivery, derivesKeys: Bool) {
+  func offer(_ block: MetaBlock, from sender: PacketContext, derivesKeys: Bool) {
     state.withLock { state in
-      let namespace = delivery.context.namespace
+      let namespace = sender.namespace
       if state.known.addProven(namespace) { Self.serve(namespace, &state) }
       guard state.served[namespace]?.samples.isFull == false else { return }
       state.served[namespace]?.samples.add(
-        block, from: delivery.context.deviceID, devicesMin: derivesKeys ? Self.devicesMin : 1)
+        block, from: sender.deviceID, devicesMin: derivesKeys ? Self.devicesMin : 1)
     }
   }
 

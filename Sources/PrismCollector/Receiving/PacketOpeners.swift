@@ -174,7 +174,7 @@ actor PacketOpener {
     do throws(PacketError) { read = try reader(opening).unpack(packed) } catch { throw CollectorRefusal(error) }
     let delivery = opening.delivery
     if delivery.context.kind.isReport {
-      dictionaries?.offer(read.metas, delivery, derivesKeys: keys.derives(delivery.keyID))
+      dictionaries?.offer(read.metas, from: delivery.context, derivesKeys: keys.derives(delivery.keyID))
     }
     let opened = try OpenedPacket(delivery, read, commons, lease: lease)
     return try sealed.opened(opened, lease: lease)

@@ -40,7 +40,7 @@ struct DictionariesTests {
     for packet in 0..<packets {
       let device = packet % devices
       dictionaries.offer(
-        try block(100, from: packet * 100, secret: device == 0 ? secret : ""), try delivery("d\(device)"),
+        try block(100, from: packet * 100, secret: device == 0 ? secret : ""), from: try delivery("d\(device)").context,
         derivesKeys: derived)
     }
   }
@@ -114,7 +114,7 @@ struct DictionariesTests {
     let dictionaries = try dictionaries()
     let names = (0..<Dictionaries.namespacesMax).map { NamespaceName("n\($0)")! }
     for name in names + [Self.namespace] {
-      dictionaries.offer(try Self.block(1), try Self.delivery("d", name), derivesKeys: false)
+      dictionaries.offer(try Self.block(1), from: try Self.delivery("d", name).context, derivesKeys: false)
     }
     for name in names { #expect(try await dictionaries.newest(of: name) == nil) }
     let refusal = await #expect(throws: CollectorRefusal.self) { try await dictionaries.newest(of: Self.namespace) }
