@@ -11,22 +11,15 @@ import Synchronization
 /// reader: lines that are not taken are lost, and the next line that is taken follows their number.
 public final class Logger: Sendable {
   /// The importance of a line; lines below the configured level are not written.
-  public enum Level: Int, Sendable, Comparable, CaseIterable {
+  public enum Level: String, Sendable, Comparable, CaseIterable {
     case debug, info, warning, error
-    /// The name in the configuration and in a line.
-    public var name: String { ["debug", "info", "warning", "error"][rawValue] }
     /// The number that a journal understands at the head of a line (sd-daemon(3)).
-    var journalPriority: Int { [7, 6, 4, 3][rawValue] }
-    /// nil if no level has this name.
-    public init?(name: String) {
-      guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
-      self = level
-    }
-    public static func < (a: Level, b: Level) -> Bool { a.rawValue < b.rawValue }
+    var journalPriority: Int { self == .debug ? 7 : self == .info ? 6 : self == .warning ? 4 : 3 }
+    public static func < (a: Level, b: Level) -> Bool { a.journalPriority > b.journalPriority }
   }
 
   /// The format of a line.
-  public enum Format: String, Sendable { case text, json }
+  public enum Format: String, Sendable, CaseIterable { case text, json }
 
   /// Names and values behind the message.
   public typealias Fields = KeyValuePairs<String, String>
@@ -149,13 +142,13 @@ public final class Logger: Sendable {
     switch format {
     case .text: return head + (stamp.map { $0 + " " } ?? "") + Self.textLine(level, message, fields) + "\n"
     case .json:
-      let members = (stamp.map { [("time", $0)] } ?? []) + [("level", level.name), ("message", message)] + fields
+      let members = (stamp.map { [("time", $0)] } ?? []) + [("level", level.rawValue), ("message", message)] + fields
       return head + "{" + members.map { "\(quoted($0.0)):\(quoted($0.1))" }.joined(separator: ",") + "}\n"
     }
   }
 
   private static func textLine(_ level: Level, _ message: String, _ fields: [(String, String)]) -> String {
-    fields.reduce("\(level.name) \(OutputText.line(message))") { line, field in
+    fields.reduce("\(level.rawValue) \(OutputText.line(message))") { line, field in
       let plain =
         !field.1.isEmpty
         && field.1.utf8.allSatisfy {

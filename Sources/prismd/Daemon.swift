@@ -29,7 +29,7 @@ final class Daemon: Sendable {
     _ loaded: LoadedConfiguration, configPath: String, files: NamespaceFiles, signals: SignalRoute, log: Logger
   ) async throws(StartFailure) {
     let daemon = loaded.snapshot.daemon
-    log.set(daemon)
+    log.set(level: daemon.logLevel, format: daemon.logFormat)
     let (events, continuation) = AsyncStream.makeStream(of: SignalMonitor.Event.self)
     (self.log, self.events, self.signals, tell) = (log, events, signals, { continuation.yield($0) })
     let deviceID = try Self.deviceID(configured: daemon.deviceId)

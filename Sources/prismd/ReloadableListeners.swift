@@ -47,17 +47,9 @@ struct ReloadableListeners: Sendable {
 
   /// Does what can't fail.
   func follow(_ daemon: DaemonConfiguration) async {
-    log.set(daemon)
+    log.set(level: daemon.logLevel, format: daemon.logFormat)
     await network.update(daemon.network)
     await inputs.follow(daemon)
-  }
-}
-
-extension Logger {
-  func set(_ daemon: DaemonConfiguration) {
-    set(
-      level: Level(name: daemon.logLevel.rawValue) ?? .info,
-      format: Format(rawValue: daemon.logFormat.rawValue) ?? .text)
   }
 }
 

@@ -119,7 +119,7 @@ import Testing
       let before = book.lines.count
       for level in Logger.Level.allCases { log.log(level, "m") }
       let names = book.lines[before...].map { line in line.split(separator: " ").map(String.init)[1] }
-      for level in Logger.Level.allCases { #expect(log.writes(level) == names.contains(level.name)) }
+      for level in Logger.Level.allCases { #expect(log.writes(level) == names.contains(level.rawValue)) }
       return names
     }
     log.borrow(.info, for: .seconds(60))

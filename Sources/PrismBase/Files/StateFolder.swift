@@ -18,20 +18,15 @@ public enum StateFolder {
   public static func prepare(_ path: String) throws(Fault) {
     umask(0o077)
     try make(path)
-    let folder = opendir(path)
-    guard let folder else { throw fault(path, "cannot be opened: \(String(cString: strerror(errno)))") }
-    defer { closedir(folder) }
+    let names: [String]
+    do throws(FileError) { names = try Folder.names(in: path) } catch {
+      throw Fault(isMode: false, description: error.description)
+    }
     var facts = stat()
-    guard fstat(dirfd(folder), &facts) == 0 else { throw fault(path, String(cString: strerror(errno))) }
+    guard stat(path, &facts) == 0 else { throw fault(path, String(cString: strerror(errno))) }
     guard facts.st_mode & 0o077 == 0 else { throw modeFault(path, path, facts.st_mode, mustBe: "0700") }
-    while let entry = readdir(folder) {
-      let isOpen = withUnsafePointer(to: &entry.pointee.d_name) { name in
-        name.withMemoryRebound(to: CChar.self, capacity: 256) { fstatat(dirfd(folder), $0, &facts, 0) == 0 }
-          && facts.st_mode & S_IFMT == S_IFREG && facts.st_mode & 0o077 != 0
-      }
-      guard isOpen else { continue }
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      throw modeFault(path, "\(path)/\(name)", facts.st_mode, mustBe: "0600")
+    for file in names.map({ "\(path)/\($0)" }) where stat(file, &facts) == 0 && facts.st_mode & S_IFMT == S_IFREG {
+      guard facts.st_mode & 0o077 == 0 else { throw modeFault(path, file, facts.st_mode, mustBe: "0600") }
     }
   }
 

@@ -6,8 +6,11 @@ extension ValueForm {
   static func list<Element>(
     of form: ValueForm<Element>, _ allowed: String, atLeast: Int = 0, atMost most: (count: Int, noun: String)? = nil
   ) -> Self where Value == [Element] {
-    let schema: JSONValue = ["type": "array", "items": form.schema, "minItems": .int(atLeast)]
-    return ValueForm(allowed: allowed, schema: schema) { node, key, checker in
+    let schema: [JSONValue.Member] = [
+      .init("type", "array"), .init("items", form.schema), .init("minItems", .int(atLeast)),
+    ]
+    let maximum = most.map { [JSONValue.Member("maxItems", .int($0.count))] } ?? []
+    return ValueForm(allowed: allowed, schema: .object(schema + maximum)) { node, key, checker in
       guard case .sequence(let nodes) = node.value, nodes.count >= atLeast else {
         checker.refuse(node.isEmptyList ? YAMLNode(line: node.line, .null) : node, key, mustBe: allowed)
         return nil

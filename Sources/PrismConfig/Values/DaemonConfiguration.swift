@@ -1,13 +1,10 @@
+public import PrismBase
 public import PrismProtocol
 
 /// The configuration of the daemon itself: the table "The daemon" of docs/configuration.md, in base units.
 public struct DaemonConfiguration: Sendable, Equatable {
   /// `full`: answers after the sync; `normal`: after the commit.
   public enum Durability: String, Sendable, CaseIterable { case full, normal }
-  /// The least level that is logged.
-  public enum LogLevel: String, Sendable, CaseIterable { case debug, info, warning, error }
-  /// The format of a log line.
-  public enum LogFormat: String, Sendable, CaseIterable { case text, json }
 
   /// `ingest`: the socket for programs.
   public var ingest = Ingest()
@@ -48,9 +45,9 @@ public struct DaemonConfiguration: Sendable, Equatable {
   /// `ADDRESS:PORT`; nil: not served.
   public var metricsListen: String?
   /// `log.level`, default `info`.
-  public var logLevel = LogLevel.info
+  public var logLevel = Logger.Level.info
   /// `log.format`, default `text`.
-  public var logFormat = LogFormat.text
+  public var logFormat = Logger.Format.text
 
   /// The keys under `ingest`.
   public struct Ingest: Sendable, Equatable {
@@ -66,7 +63,6 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var maxConnectionsPerUser = 1024
     /// The memory that all clients together may use.
     public var memoryBytes = 32 * 1_048_576
-    public init() {}
   }
 
   /// The keys under `otlp`.
@@ -100,7 +96,6 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var sharedKeyFile: HeldFile?
     /// Its text.
     public var sharedKey: Secret? { sharedKeyFile?.content }
-    public init() {}
   }
 
   /// The keys under `crashSpool`.
@@ -174,14 +169,12 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var group: String?
     /// The group whose members may send commands that change nothing.
     public var readers: String?
-    public init() {}
   }
 
   /// The upper ends of a namespace's values; remote configuration stays within them.
   public struct Ceilings: Sendable, Equatable {
     /// In MiB, seconds, rows, MiB and days.
     public var maxBodyMByte = 3, periodicTimerSecond = 30, maxItem = 1000, maxFlowMByte = 100, expirationDay = 30
-    public init() {}
   }
 
   /// A key file of a daemon or a collector, read and checked when the configuration was.

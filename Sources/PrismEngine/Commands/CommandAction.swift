@@ -57,7 +57,7 @@ enum CommandAction: Equatable, Sendable {
 
   private static func log(_ request: CommandRequest) throws(CommandRefusal) -> CommandAction {
     try check(request, known: ["level", "minutes"])
-    guard case .text(let name)? = request.args["level"], let level = Logger.Level(name: name) else {
+    guard case .text(let name)? = request.args["level"], let level = Logger.Level(rawValue: name) else {
       throw .arguments("log needs the argument level: debug, info, warning or error")
     }
     switch request.args["minutes"] {

@@ -227,7 +227,7 @@ public actor CommandDesk {
     case .doctor: return await tools.doctor(for: origin)
     case .log(let level, let duration):
       engine.parts.log.borrow(level, for: duration)
-      return .done(.string("\(level.name) for \(duration.components.seconds / 60) min"))
+      return .done(.string("\(level.rawValue) for \(duration.components.seconds / 60) min"))
     case .collect(let path): return await tools.collect(path, for: origin)
     case .run(let unit): return await tools.run(unit, for: origin)
     case .acceptStore(let store): return await accept(store, origin.namespace)

@@ -28,15 +28,8 @@ public struct SigningKey: Sendable {
   /// - Parameter pem: what `openssl genpkey -algorithm ed25519` writes, without a passphrase.
   /// - Returns: nil for anything else.
   public init?(pem: [UInt8]) {
-    guard let key = PEM.privateKey(pem) else { return nil }
-    defer { EVP_PKEY_free(key) }
-    var (secret, publicKey) = ([UInt8](repeating: 0, count: 32), [UInt8](repeating: 0, count: 32))
-    var (secretCount, publicCount) = (secret.count, publicKey.count)
-    guard EVP_PKEY_get_id(key) == EVP_PKEY_ED25519,
-      EVP_PKEY_get_raw_private_key(key, &secret, &secretCount) == 1,
-      EVP_PKEY_get_raw_public_key(key, &publicKey, &publicCount) == 1
-    else { return nil }
-    (self.secret, self.publicKey) = (Secret(taking: &secret), publicKey)
+    guard let halves = PEM.halves(PEM.privateKey(pem), of: EVP_PKEY_ED25519) else { return nil }
+    (secret, publicKey) = halves
   }
 
   func signature(of text: [UInt8]) throws(PacketError) -> [UInt8] {

@@ -39,29 +39,21 @@ public struct SealingPrivateKey: Sendable {
 
   /// - Returns: nil unless there are 32 bytes.
   public init?(_ bytes: [UInt8]) {
-    guard bytes.count == 32,
-      let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nil, bytes, bytes.count)
-    else { return nil }
-    defer { EVP_PKEY_free(key) }
-    self.init(key)
+    guard bytes.count == 32 else { return nil }
+    self.init(EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nil, bytes, bytes.count))
   }
 
   /// - Parameter pem: what `openssl genpkey -algorithm x25519` writes, without a passphrase.
   /// - Returns: nil for anything else.
   public init?(pem: [UInt8]) {
-    guard let key = PEM.privateKey(pem) else { return nil }
-    defer { EVP_PKEY_free(key) }
-    guard EVP_PKEY_get_id(key) == EVP_PKEY_X25519 else { return nil }
-    self.init(key)
+    self.init(PEM.privateKey(pem))
   }
 
-  private init?(_ key: OpaquePointer) {
-    var (secret, publicKey) = ([UInt8](repeating: 0, count: 32), [UInt8](repeating: 0, count: 32))
-    var (secretCount, publicCount) = (32, 32)
-    guard EVP_PKEY_get_raw_private_key(key, &secret, &secretCount) == 1,
-      EVP_PKEY_get_raw_public_key(key, &publicKey, &publicCount) == 1, let known = SealingPublicKey(publicKey)
-    else { return nil }
-    (self.secret, self.publicKey) = (Secret(taking: &secret), known)
+  private init?(_ key: OpaquePointer?) {
+    guard let halves = PEM.halves(key, of: EVP_PKEY_X25519), let known = SealingPublicKey(halves.publicKey) else {
+      return nil
+    }
+    (secret, publicKey) = (halves.secret, known)
   }
 
   /// PKCS#8 in PEM, as `openssl` reads it.

@@ -63,9 +63,9 @@ enum QueueCheck {
         "\("row".counted(waiting)) not sent, the oldest for \(StatusTable.duration(oldest))"
         + (grew ? ", and more come" : "")
       findings.append(
-        isExplained
-          ? Finding("queue \(name)", .warning, "\(text): they wait for what is said above of \(name)")
-          : stuck(name, now, text, isFault: isStuck || grew, explain(name)))
+        Self.waiting(
+          "queue \(name)", of: name, now, text, isExplained: isExplained, isFault: isStuck || grew,
+          advice: advice(name, now, explain(name))))
     }
     if now.deadRows > 0 {
       findings.append(
@@ -76,12 +76,14 @@ enum QueueCheck {
     return findings
   }
 
-  private static func stuck(
-    _ name: String, _ now: NamespaceReport, _ text: String, isFault: Bool, _ words: String?
+  /// Rows or changes that wait, with the last failure, unless another finding says what is wrong with the namespace.
+  static func waiting(
+    _ check: String, of name: String, _ now: NamespaceReport, _ text: String, isExplained: Bool, isFault: Bool,
+    advice: @autoclosure () -> String
   ) -> Finding {
+    if isExplained { return Finding(check, .warning, "\(text): they wait for what is said above of \(name)") }
     let why = now.presentFailure.map { "; last failure: \($0.cause)" } ?? ""
-    return Finding(
-      "queue \(name)", isFault ? .fault : .warning, text + why, advice: advice(name, now, words))
+    return Finding(check, isFault ? .fault : .warning, text + why, advice: advice())
   }
 
   private static func advice(_ name: String, _ namespace: NamespaceReport, _ words: String?) -> String {

@@ -16,13 +16,10 @@ enum RecordCheck {
     }
     let waiting = tables.reduce(0) { $0 + $1.report.waiting + $1.report.inFlight }
     if waiting > 0, now.isHeld || now.circuitIsOpen {
-      let why = now.presentFailure.map { "; last failure: \($0.cause)" } ?? ""
-      let text = "\("change".counted(waiting)) of records not sent"
       findings.append(
-        isExplained
-          ? Finding("records \(name)", .warning, "\(text): they wait for what is said above of \(name)")
-          : Finding(
-            "records \(name)", .fault, text + why, advice: "`prismctl explain \(name)` tells what keeps them"))
+        QueueCheck.waiting(
+          "records \(name)", of: name, now, "\("change".counted(waiting)) of records not sent",
+          isExplained: isExplained, isFault: true, advice: "`prismctl explain \(name)` tells what keeps them"))
     }
     findings += store(name, now)
     if tables.contains(where: { $0.report.refused > 0 }), let first = refused(name).first {

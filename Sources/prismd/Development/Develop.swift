@@ -54,16 +54,23 @@ private func isListening(_ port: UInt16, _ collector: DevelopmentCollector) asyn
 }
 
 private func connects(_ port: UInt16) -> Bool {
+  withLoopbackSocket(port) { descriptor, address, size in connect(descriptor, address, size) == 0 } ?? false
+}
+
+/// Calls `body` with a new TCP socket and the address of a port on 127.0.0.1. - Returns: nil if there is no socket.
+func withLoopbackSocket<Result>(
+  _ port: UInt16, _ body: (Int32, UnsafeMutablePointer<sockaddr>, socklen_t) -> Result
+) -> Result? {
   let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-  guard descriptor >= 0 else { return false }
+  guard descriptor >= 0 else { return nil }
   defer { close(descriptor) }
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)
   address.sin_port = port.bigEndian
   address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-  return withUnsafePointer(to: &address) {
+  return withUnsafeMutablePointer(to: &address) {
     $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-      connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      body(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
     }
   }
 }

@@ -106,19 +106,11 @@ struct DevelopmentFiles {
   }
 
   private static func freePort() -> UInt16? {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = withUnsafeMutablePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
-      }
-    }
-    return isBound ? UInt16(bigEndian: address.sin_port) : nil
+    withLoopbackSocket(0) { descriptor, address, size in
+      var size = size
+      guard bind(descriptor, address, size) == 0, getsockname(descriptor, address, &size) == 0 else { return nil }
+      return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { UInt16(bigEndian: $0.pointee.sin_port) }
+    } ?? nil
   }
 
   /// Mode 0600; a file that is there stays.

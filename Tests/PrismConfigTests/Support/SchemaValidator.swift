@@ -19,6 +19,7 @@ struct SchemaValidator {
     case "minimum": return value.int.map { $0 >= rule.int! } ?? true
     case "maximum": return value.int.map { $0 <= rule.int! } ?? true
     case "minItems": return value.array.map { $0.count >= rule.int! } ?? true
+    case "maxItems": return value.array.map { $0.count <= rule.int! } ?? true
     case "pattern": return try value.string.map { try $0.contains(Regex(rule.string!)) } ?? true
     case "required": return value.object.map { _ in rule.array!.allSatisfy { value[$0.string!] != nil } } ?? true
     case "items": return try (value.array ?? []).allSatisfy { try accepts($0, rule) }
