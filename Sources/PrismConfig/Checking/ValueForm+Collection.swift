@@ -3,8 +3,10 @@ import PrismProtocol
 extension ValueForm {
   /// - Parameter atLeast: fewer elements are a fault.
   /// - Parameter most: more elements are one, too; with the word for them.
+  /// - Parameter named: a second element with a name is one, too; with the words about it.
   static func list<Element>(
-    of form: ValueForm<Element>, _ allowed: String, atLeast: Int = 0, atMost most: (count: Int, noun: String)? = nil
+    of form: ValueForm<Element>, _ allowed: String, atLeast: Int = 0, atMost most: (count: Int, noun: String)? = nil,
+    named: (name: @Sendable (Element) -> String, rule: String)? = nil
   ) -> Self where Value == [Element] {
     let schema: [JSONValue.Member] = [
       .init("type", "array"), .init("items", form.schema), .init("minItems", .int(atLeast)),
@@ -16,7 +18,14 @@ extension ValueForm {
         return nil
       }
       let faultsBefore = checker.faults.count
-      let elements = nodes.enumerated().compactMap { form.read($1, "\(key)[\($0)]", &checker) }
+      var names: Set<String> = []
+      let elements = nodes.enumerated().compactMap { index, node in
+        let element = form.read(node, "\(key)[\(index)]", &checker)
+        if let named, let name = element.map(named.name), !names.insert(name).inserted {
+          checker.fault(node.line, "\(key)[\(index)].name", "is \(name), which \(named.rule)")
+        }
+        return element
+      }
       if checker.faults.count == faultsBefore, let most, nodes.count > most.count {
         checker.fault(node.line, key, "has \(nodes.count) \(most.noun), must be \(allowed)")
       }

@@ -41,11 +41,7 @@ extension ValueForm where Value == [CollectorConfiguration.Notice] {
     let example = "{name: ops, url: https://ops.example/hook}"
     return .list(
       of: .object(CollectorConfiguration.Notice.keys, "a map like \(example)"),
-      "a list of at most 16 receivers like \(example)", atMost: (16, "receivers")
-    ).checked { notices, index in
-      let name = notices[index].name
-      let isTaken = notices[..<index].contains { $0.name == name }
-      return isTaken ? [("name", "is \(name), which an earlier receiver has already")] : []
-    }
+      "a list of at most 16 receivers like \(example)", atMost: (16, "receivers"),
+      named: ({ $0.name }, "an earlier receiver has already"))
   }
 }

@@ -123,11 +123,9 @@ extension ValueForm where Value == CollectorConfiguration.Output {
 
 extension ValueForm where Value == [CollectorConfiguration.Output] {
   static var outputs: Self {
-    .list(of: .output, "a list of outputs like {ndjson: FOLDER}").checked { outputs, index in
-      let name = outputs[index].name
-      let isTaken = outputs[..<index].contains { $0.name == name }
-      return isTaken ? [("name", "is \(name), which an earlier output has already; give each a name")] : []
-    }
+    .list(
+      of: .output, "a list of outputs like {ndjson: FOLDER}",
+      named: ({ $0.name }, "an earlier output has already; give each a name"))
   }
 }
 
