@@ -17,7 +17,7 @@ import Testing
       counted == """
         A report on its way in: 6 of 8
         A report on its way out: 8 of 8
-        A configuration: 8 of 9
+        A configuration: 7 of 9
         An answer: 5 of 6
 
         """)

@@ -10,13 +10,15 @@ enum ClaimPlan {
 
   /// Claims of `count` packets, with new ids.
   /// - Parameter bytesMax: of each packet, beside the configuration's limit.
+  /// - Parameter idTimeMin: as of `KnownReceiver`.
   static func claims(
-    _ count: Int, bytesMax: Int, _ configuration: NamespaceConfiguration, _ kind: RowKind, _ types: Claim.TypeFilter,
-    _ now: Delivery.Conditions
+    _ count: Int, bytesMax: Int, idTimeMin: Int64 = 0, _ configuration: NamespaceConfiguration, _ kind: RowKind,
+    _ types: Claim.TypeFilter, _ now: Delivery.Conditions
   ) -> [Claim] {
     (0..<count).map { _ in
       var claim = claim(
-        configuration, kind: kind, types: types, packetID: now.newID(), now: now.instant.unixMilliseconds)
+        configuration, kind: kind, types: types, packetID: now.newID(since: idTimeMin),
+        now: now.instant.unixMilliseconds)
       claim.bytesMax = min(claim.bytesMax, bytesMax, now.flowRestBytes ?? .max)
       return claim
     }

@@ -89,15 +89,13 @@ extension Delivery {
     var isStopping: Bool
     /// Notes of the namespace wait for a commit.
     var hasNotes: Bool
-    /// Of new packet ids, in milliseconds since 1970: the receiver's clock, if this one was behind.
-    var idTimeMin: Int64 = 0
     /// nil: the namespace is not configured any more.
     var configuration: NamespaceConfiguration?
     /// With the device of the configuration; nil: there is no key.
     var seal: PacketSeal?
     var wifiOnlyTypes: TypeSet
 
-    func newID() -> PacketID {
+    func newID(since idTimeMin: Int64 = 0) -> PacketID {
       var random = random
       return PacketID(unixMilliseconds: max(instant.unixMilliseconds, idTimeMin), using: &random)
     }

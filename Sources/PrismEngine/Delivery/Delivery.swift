@@ -34,7 +34,6 @@ struct Delivery: Sendable {
     let actions = apply(event, now)
     var now = now
     if actions.contains(where: \.isNote) { now.hasNotes = true }
-    now.idTimeMin = receiver.idTimeMin
     return actions + proceed(now)
   }
 
@@ -230,7 +229,8 @@ extension Delivery {
       if let sender = queue.claims(as: seal.deviceID) {
         turn.notes = [Note(namespace: configuration.name, key: StreamIdentity.key(kind), value: sender.note)]
       }
-      turn.claims = ClaimPlan.claims(claims, bytesMax: queue.claimBytesMax, configuration, kind, types, now)
+      turn.claims = ClaimPlan.claims(
+        claims, bytesMax: queue.claimBytesMax, idTimeMin: receiver.idTimeMin, configuration, kind, types, now)
       return [.commit(turn)]
     }
   }
@@ -275,11 +275,8 @@ extension Delivery {
     case .again where isOfFormer: break
     case .again(let reason, let problem, let retryAfter):
       return fail(problem, reason: reason, retryAfter: retryAfter, now: now)
-    case .remade(let time):
-      receiver.idTimeMin = time
-      queue.remake(id)
-    case .confirm:
-      queue.doubt(id)
+    case .remade: queue.remake(id)
+    case .confirm: queue.doubt(id)
     case .afterPredecessor(let isOverload):
       queue.wait(id)
       if isOverload { receiver.shrinkWindow() }

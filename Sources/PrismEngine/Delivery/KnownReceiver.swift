@@ -10,7 +10,7 @@ struct KnownReceiver: Sendable {
   private(set) var features = ReceiverFeatures()
   private(set) var window = SendWindow()
   /// Of packet ids, in milliseconds since 1970: its clock, where this side's is behind.
-  var idTimeMin: Int64 = 0
+  private(set) var idTimeMin: Int64 = 0
   private var encodings = EncodingTrust()
 
   /// Packets at a time. - Parameter configured: what the configuration allows.
@@ -31,6 +31,7 @@ struct KnownReceiver: Sendable {
       window.open(most: most(configured), outcome.line, bodyBytes: entry.lastAttempt.bodyBytes, now: now)
     // Another one may have answered, which takes less.
     case .misconfigured: features = ReceiverFeatures()
+    case .tooOld(_, let time?): idTimeMin = time
     default: break
     }
   }

@@ -9,8 +9,8 @@ enum DeliveryDecision: Sendable, Equatable {
   case split(Disposition, first: PacketID, second: PacketID)
   /// The same packet again, after a pause.
   case again(UploadState.Pause.Reason, Problem, retryAfter: Duration? = nil)
-  /// Its rows go at once under another id, which is not of before this time, in milliseconds since 1970.
-  case remade(idTimeMin: Int64)
+  /// Its rows go at once under another id, of the receiver's time.
+  case remade
   /// The same packet at once, on a new connection.
   case confirm
   /// The same packet, once the one before it has its receipt. - Parameter isOverload: fewer at a time would be better.
@@ -82,7 +82,7 @@ enum DeliveryDecision: Sendable, Equatable {
       self = Self.halve(attempt, status: status, message, newID)
     // The answer to its predecessor decides.
     case .tooOld where attempt.isPending: self = .afterPredecessor(isOverload: false)
-    case .tooOld(_, let time?) where attempt.isYounger(thanIDAt: time): self = .remade(idTimeMin: time)
+    case .tooOld(_, let time?) where attempt.isYounger(thanIDAt: time): self = .remade
     case .tooOld(let message, _): self = .settled(Self.dead(attempt, status: 410, message))
     case .outOfOrder(let status, _, _) where attempt.isPending: self = .afterPredecessor(isOverload: status == 425)
     case .outOfOrder(let status, let cause, let retryAfter):
