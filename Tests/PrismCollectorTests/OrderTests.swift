@@ -157,7 +157,8 @@ struct OrderTests {
     // Without a predecessor on its way, that is the answer at once.
     let recorded = try await post(context(ids.made(daysAgo: 50)), n: 5, after: ids.made(daysAgo: 51))
     #expect(recorded.status == 410)
-    #expect(try JSONValue(parsing: recorded.body)["time"]?.int == Int(time.unixMilliseconds), "for a clock that is behind")
+    #expect(
+      try JSONValue(parsing: recorded.body)["time"]?.int == Int(time.unixMilliseconds), "for a clock that is behind")
   }
 
   @Test("64 packets that come in any order are stored once each, in theirs", .timeLimit(.minutes(1)))

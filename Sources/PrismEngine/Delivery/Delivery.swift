@@ -266,7 +266,7 @@ extension Delivery {
     // A reload since it left named another collector.
     let isOfFormer = receiver.address != entry.lastAttempt.collector
     if !isOfFormer { receiver.answered(entry, outcome, configured: now.windowMax, now: now.instant.uptime) }
-    switch DeliveryDecision(outcome.verdict, entry.attempt(now.instant), newID: now.newID) {
+    switch DeliveryDecision(outcome.verdict, entry.attempt(now.instant), newID: { now.newID() }) {
     case .settled(let disposition):
       queue.settle(id, disposition.with(outcome.records))
       return succeeded(id, disposition, outcome, milliseconds)

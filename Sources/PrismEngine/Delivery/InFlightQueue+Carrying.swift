@@ -30,7 +30,7 @@ extension InFlightQueue {
     case .ends: endCarrying()
     case .recovery: break
     case .returned(let id, let outcome):
-      return returned(id, outcome.verdict, at: now.instant.unixMilliseconds, newID: now.newID)
+      return returned(id, outcome.verdict, at: now.instant.unixMilliseconds, newID: { now.newID() })
     }
     return nil
   }
