@@ -12,7 +12,7 @@ RELEASE := env PRISM_COMMIT=$(shell git rev-parse --short=8 HEAD 2>/dev/null) sw
   -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=$(CURDIR)/scripts/programs.map \
   -Xswiftc -cross-module-optimization \
   -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
-BINARIES := .build/static/release
+BINARIES ?= .build/static/release
 
 # Where `make install` puts what; a package overrides them.
 PREFIX ?= /usr/local
@@ -69,6 +69,10 @@ deb: build ## the Debian packages, into .build/deb, held to lintian
 	@scripts/bootstrap package
 	@scripts/build-packages .build/deb
 	lintian --allow-root --fail-on error,warning .build/deb/*.deb
+
+deb-arm64: ## the packages for arm64, of Debian 13 and later, into .build/deb-arm64, built on an amd64 machine; as root
+	@scripts/bootstrap arm64
+	@scripts/build-arm64 .build/deb-arm64
 
 reproducible: ## the packages, built twice from the last commit in different folders, are equal byte for byte
 	@scripts/bootstrap build package

@@ -2,10 +2,11 @@
  * collector at an interval, each until it has its answer 200.
  *
  *   devices --to HOST:PORT --key HEX [--devices N] [--interval S] [--seconds S] [--rows N] [--tls] [--close]
- *           [--strangers N] [--idle]
+ *           [--strangers N] [--idle] [--first N]
  *
  *   --close      a new connection for each packet
  *   --strangers  so many connections beside them that prove nothing, and hold back the most of a body of 8 MiB
+ *   --first      the number of the first one, for another program with the numbers before
  *   --idle       each device posts one packet, and then keeps its connection
  *
  * Devices begin over the first interval, from addresses 127.1.x.y of their own, 200 at each. One line of JSON on standard output.
@@ -35,12 +36,12 @@ enum step { RESTS, CONNECTS, SHAKES_HANDS, WRITES, READS };
 
 static struct {
   char *host;
-  int port, devices, strangers, rows;
+  int port, devices, strangers, rows, first;
   double interval, seconds;
   bool tls, closes, is_idle;
   unsigned char key[32];
   int key_bytes;
-} options = {"127.0.0.1", 0, 1000, 0, 10, 5, 30, false, false, false, {0}, 0};
+} options = {"127.0.0.1", 0, 1000, 0, 10, 0, 5, 30, false, false, false, {0}, 0};
 
 struct device {
   int descriptor;
@@ -142,7 +143,7 @@ static void build(struct device *device) {
   static unsigned char packed[BODY_BYTES_MAX], sealed[BODY_BYTES_MAX + 64];
   char name[32], headers[512];
   long long sent_time = (long long)milliseconds();
-  snprintf(name, sizeof name, "device-%06d", (int)(device - devices));
+  snprintf(name, sizeof name, "device-%06d", options.first + (int)(device - devices));
   size_t bytes = compress_metas(metas, write_metas(metas, name, device), packed);
   if (!*device->packet) name_packet(device);
   snprintf(headers, sizeof headers, "prism2\n%s\nbench\n%s\nmeta\n%s\n%d\n\n%lld\n0", name, device->packet, device->last,
@@ -214,7 +215,7 @@ static void begin(struct device *device) {
     watch(device, EPOLL_CTL_MOD, EPOLLOUT);
     return;
   }
-  device->descriptor = open_connection((int)(device - devices));
+  device->descriptor = open_connection(options.first + (int)(device - devices));
   counts.connections++;
   counts.open++;
   if (counts.open > counts.open_most) counts.open_most = counts.open;
@@ -338,7 +339,7 @@ static void keep_strangers(struct stranger *strangers) {
     }
     if (stranger->descriptor >= 0 && (read(stranger->descriptor, answer, sizeof answer) > 0 || errno == EAGAIN)) continue;
     if (stranger->descriptor >= 0) close(stranger->descriptor);
-    *stranger = (struct stranger){open_connection(options.devices + number), false};
+    *stranger = (struct stranger){open_connection(options.first + options.devices + number), false};
   }
 }
 
@@ -408,6 +409,7 @@ static void parse(int argc, char **argv) {
     char *value = argv[++index], *colon = strrchr(value, ':');
     if (!strcmp(name, "--to") && colon) { *colon = 0; options.host = value; options.port = atoi(colon + 1); }
     else if (!strcmp(name, "--devices")) options.devices = atoi(value);
+    else if (!strcmp(name, "--first")) options.first = atoi(value);
     else if (!strcmp(name, "--interval")) options.interval = atof(value);
     else if (!strcmp(name, "--seconds")) options.seconds = atof(value);
     else if (!strcmp(name, "--rows")) options.rows = atoi(value);

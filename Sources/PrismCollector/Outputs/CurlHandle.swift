@@ -36,7 +36,7 @@ final class CurlHandle {
     curl_easy_reset(easy)
     var codes = [
       prism_curl_set_text(easy, CURLOPT_URL, url), prism_curl_set_headers(easy, list),
-      prism_curl_set_long(easy, CURLOPT_NOSIGNAL, 1), prism_curl_set_long(easy, CURLOPT_PROTOCOLS, 3),
+      prism_curl_set_long(easy, CURLOPT_NOSIGNAL, 1), prism_curl_set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https"),
       // A busy output resolves the name again, as the daemon does.
       prism_curl_set_long(easy, CURLOPT_MAXLIFETIME_CONN, 120),
       prism_curl_set_long(easy, CURLOPT_TIMEOUT_MS, Int(timeout.components.seconds * 1000)),

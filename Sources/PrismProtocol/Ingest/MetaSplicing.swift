@@ -94,8 +94,6 @@ extension [UInt8] {
       digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
       rest /= 10
     } while rest > 0
-    append(addingCapacity: 20) { place in
-      for index in first..<20 { place.append(digits[index]) }
-    }
+    digits.span.extracting(first...).withUnsafeBufferPointer { append(contentsOf: $0) }
   }
 }

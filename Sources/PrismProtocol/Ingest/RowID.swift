@@ -42,13 +42,12 @@ public struct RowID: Hashable, Comparable, Sendable {
 
   /// The part of `reportID` after the epoch: a dash and 16 digits.
   @inlinable public func appendReportIDSuffix(to bytes: inout [UInt8]) {
-    bytes.append(addingCapacity: 17) { place in
-      place.append(UInt8(ascii: "-"))
-      for shift in stride(from: 60, through: 0, by: -4) {
-        let digit = UInt8(truncatingIfNeeded: value >> Int64(shift)) & 15
-        place.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
-      }
+    var suffix = InlineArray<17, UInt8>(repeating: UInt8(ascii: "-"))
+    for place in 1...16 {
+      let digit = UInt8(truncatingIfNeeded: value >> Int64(64 - 4 * place)) & 15
+      suffix[place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
     }
+    suffix.span.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
   }
 
   /// The row of a report id that was made under `epoch`; nil for a client's own id or another database's.

@@ -62,7 +62,7 @@ struct EnrollmentPost {
     setvbuf(file, nil, _IONBF, 0)
     var codes = [
       prism_curl_set_text(easy, CURLOPT_URL, url), prism_curl_set_headers(easy, headers),
-      prism_curl_set_long(easy, CURLOPT_PROTOCOLS, Int(CURLPROTO_HTTP | CURLPROTO_HTTPS)),
+      prism_curl_set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https"),
       prism_curl_set_long(easy, CURLOPT_TIMEOUT_MS, Self.timeoutMilliseconds),
       prism_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)),
       prism_curl_write_to(easy, file),

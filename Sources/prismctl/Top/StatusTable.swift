@@ -22,21 +22,20 @@ struct StatusTable {
     }
     let quiet = "namespace".counted(all.count - namespaces.count)
     if isFolded, all.count > namespaces.count { tables += ["", "\(quiet) with nothing to tell; --all shows all"] }
-    let faults: [(String, Paint.Colour?)] =
-      status.configFaults.map { ("configuration: \($0)", .red) } + Self.storeNotes(status.store).map { ($0, .red) }
-      + status.keys.compactMap { $0.value.note(id: $0.name) }.map { ($0, .yellow) }
-      + Self.countNotes(status).map { ($0, .yellow) }
-      + namespaces.flatMap { Self.notes($0.name, $0.value) }.map { ($0, .yellow) }
-      + Self.deadNotes(status.namespaces).map { ($0, .yellow) } + Self.remoteNotes(status.remote)
+    let faults: [String] = status.configFaults.map { "configuration: \($0)" } + Self.storeNotes(status.store)
+    let keys: [String] = status.keys.compactMap { $0.value.note(id: $0.name) } + Self.countNotes(status)
+    let notes: [String] = namespaces.flatMap { Self.notes($0.name, $0.value) } + Self.deadNotes(status.namespaces)
     let ledgers = namespaces.flatMap {
       isWhole ? Self.ledgers($0.name, $0.value) : Self.losses($0.name, $0.value)
     }
-    let (head, tail) = (faults, ledgers.map { ($0, Paint.Colour?.none) })
     func lines(_ notes: [(String, Paint.Colour?)]) -> [String] {
       notes.isEmpty ? [] : [""] + notes.flatMap { note in note.0.wrapped(columns).map { paint($0, note.1) } }
     }
+    let warnings: [(String, Paint.Colour?)] = (keys + notes).map { ($0, .yellow) }
+    let head = lines(faults.map { ($0, .red) } + warnings + Self.remoteNotes(status.remote))
+    let tail = lines(ledgers.map { ($0, nil) })
     let first = status.nextStep.map { $0.wrapped(columns).map { paint($0, .yellow) } + [""] } ?? []
-    text = (first + Self.daemonLines(status) + lines(head) + tables + lines(tail)).joined(separator: "\n")
+    text = (first + Self.daemonLines(status) + head + tables + tail).joined(separator: "\n")
   }
 
   /// Nothing is to be sent, and nothing needs an operator.
