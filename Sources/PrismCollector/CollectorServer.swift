@@ -32,6 +32,7 @@ public struct CollectorServer: Sendable {
       var limits = HTTPServerOptions()
       (limits.bodyBytesMax, limits.listParameters) = (Self.changesBytesMax, ["meta", "field"])
       (limits.connectionsMax, limits.trustedProxies) = (Self.readersMax, options.trustedProxies)
+      limits.isBackground = true
       limits.tls = options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
       network = try HTTPServer(listener: ListeningSocket(address: options.readerListen), options: limits) {
         await collector.answerReader($0, isOwner: false)
@@ -71,8 +72,9 @@ public struct CollectorServer: Sendable {
     for output in outputs { output.cancel() }
     collector.access.page.tailing.close()
     await collector.queue.close()  // packets that are held would hold up the stop
-    await senders.stop()
-    for reader in readers { await reader.stop() }
+    await withTaskGroup { group in
+      for server in readers + [senders] { group.addTask { await server.stop() } }
+    }
     for output in outputs { await output.value }
     await collector.close()
   }
@@ -100,6 +102,7 @@ extension Collector {
       (limits.bodyBytesMax, limits.listParameters) = (
         options.bodyBytesMax + CarriedPacket.headBytesMax, ["meta", "field"]
       )
+      limits.isBackground = true
       return try HTTPServer(listener: ListeningSocket(unixPath: path), options: limits) { [self] in
         await answerReader($0, isOwner: true)
       }

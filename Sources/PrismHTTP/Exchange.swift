@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import PrismBase
 import Synchronization
 
 /// One request and its answer. libmicrohttpd's thread feeds it; the handler's task answers it from any thread.
@@ -69,7 +70,7 @@ final class Exchange: Sendable {
   private func callHandler() {
     var request = request
     request.body = state.withLock { $0.takeBody() }
-    Task { [request] in
+    Task(executorPreference: server.options.isBackground ? BackgroundExecutor.shared : nil) { [self, request] in
       let response = await server.handler(request)
       _ = perform(state.withLock { $0.handle(.answer(response)) })
     }

@@ -109,6 +109,8 @@ public final class HTTPServer: Sendable {
 
 /// A server's limits. Every peer is held to misbehave: nothing here is without bound.
 public struct HTTPServerOptions: Sendable {
+  /// Requests are worked on behind everything else (`BackgroundExecutor`).
+  public var isBackground = false
   /// A longer body is answered with 413.
   public var bodyBytesMax = 1024 * 1024
   /// How much of a refused body is read and thrown away, so that its sender reads the answer instead of a reset
@@ -133,7 +135,7 @@ public struct HTTPServerOptions: Sendable {
   /// From the end of the head to the end of the body, and from the answer to its last byte: beside a second for each 8 KiB.
   public var bodyTimeout: Duration = .seconds(120)
   /// The time that a stop gives requests in flight; then their connections are closed.
-  public var stopTimeout: Duration = .seconds(5)
+  public var stopTimeout: Duration = .seconds(3)
   /// nil: plain HTTP.
   public var tls: HTTPServerTLS?
 

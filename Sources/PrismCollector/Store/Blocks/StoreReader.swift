@@ -26,9 +26,13 @@ actor StoreReader: ReportQueries {
   /// nil: it is opened when it is used.
   private var driver: (any SQLDriver)?
 
-  init(_ source: any SQLSource, label: String = "reader", _ damaged: DamagedBlocks = DamagedBlocks()) {
+  /// - Parameter isForReaders: its questions come behind the work for devices.
+  init(
+    _ source: any SQLSource, label: String = "reader", isForReaders: Bool = false,
+    _ damaged: DamagedBlocks = DamagedBlocks()
+  ) {
     (self.source, blocks) = (source, BlockReader(damaged))
-    executor = DispatchQueueExecutor(label: "prism.collector.\(label)")
+    executor = DispatchQueueExecutor(label: "prism.collector.\(label)", isBackground: isForReaders)
   }
 
   /// The file is about to be moved.
@@ -153,8 +157,8 @@ struct StoreReaders: Sendable {
   let damaged = DamagedBlocks()
 
   init(reports: any SQLSource, page: any SQLSource, records: any SQLSource) {
-    self.reports = StoreReader(reports, damaged)
-    self.page = StoreReader(page, label: "queries", damaged)
+    self.reports = StoreReader(reports, isForReaders: true, damaged)
+    self.page = StoreReader(page, label: "queries", isForReaders: true, damaged)
     self.records = StoreReader(records, label: "records")
   }
 
