@@ -328,8 +328,8 @@ class Collector:
         return json.loads(out.stdout)["seconds"]
 
     def serve(self, devices, interval, seconds, strangers=0):
-        """What so many devices with a connection each see, that post a packet of 10 rows each `interval` seconds, beside
-        connections that prove nothing."""
+        """Runs so many devices, each with a connection, that post a packet of 10 rows each `interval` seconds, beside
+        connections that prove nothing. Answers the times and counts that they saw."""
         out = subprocess.run(
             [TOOLS / "devices", "--to", f"127.0.0.1:{self.port}", "--key", self.key.read_text().strip(), "--devices", str(devices),
              "--interval", str(interval), "--seconds", str(seconds), "--strangers", str(strangers)],
