@@ -29,10 +29,8 @@ public struct CollectorServer: Sendable {
     let owner = collector.ownerServer()
     var network: HTTPServer?
     if collector.access.needsReaderToken || options.servesLocalReaders {
-      var limits = HTTPServerOptions()
-      (limits.bodyBytesMax, limits.listParameters) = (Self.changesBytesMax, ["meta", "field"])
+      var limits = HTTPServerOptions.ofReaders(bodyBytesMax: Self.changesBytesMax)
       (limits.connectionsMax, limits.trustedProxies) = (Self.readersMax, options.trustedProxies)
-      limits.isBackground = true
       limits.tls = options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
       network = try HTTPServer(listener: ListeningSocket(address: options.readerListen), options: limits) {
         await collector.answerReader($0, isOwner: false)
@@ -80,6 +78,15 @@ public struct CollectorServer: Sendable {
   }
 }
 
+extension HTTPServerOptions {
+  /// Readers may give several conditions, and wait for devices.
+  fileprivate static func ofReaders(bodyBytesMax: Int) -> Self {
+    var options = Self()
+    (options.bodyBytesMax, options.listParameters, options.isBackground) = (bodyBytesMax, ["meta", "field"], true)
+    return options
+  }
+}
+
 extension TimeSource {
   /// Looks until the task is cancelled. - Parameter look: returns whether more is due: then the next one is after `pause`.
   func keepLooking(each interval: Duration, pause: Duration = .zero, _ look: @Sendable () async -> Bool) async {
@@ -98,11 +105,7 @@ extension Collector {
   fileprivate func ownerServer() -> HTTPServer? {
     let path = options.state + "/reader.sock"
     do throws(HTTPServerError) {
-      var limits = HTTPServerOptions()
-      (limits.bodyBytesMax, limits.listParameters) = (
-        options.bodyBytesMax + CarriedPacket.headBytesMax, ["meta", "field"]
-      )
-      limits.isBackground = true
+      let limits = HTTPServerOptions.ofReaders(bodyBytesMax: options.bodyBytesMax + CarriedPacket.headBytesMax)
       return try HTTPServer(listener: ListeningSocket(unixPath: path), options: limits) { [self] in
         await answerReader($0, isOwner: true)
       }

@@ -161,7 +161,7 @@ enum MetricParts {
   ///   possible.
   static func parts(of members: [UInt8], bytesMax: Int) -> [[UInt8]] {
     guard members.count > bytesMax,
-      let metric = try? JSONValue(parsing: [.openBrace] + members + [.closeBrace], allowsDuplicateKeys: true).object,
+      let metric = try? JSONValue(parsingMembers: members, allowsDuplicateKeys: true).object,
       let place = metric.firstIndex(where: { kinds.contains($0.key) }),
       let data = metric[place].value.object, let list = data.firstIndex(where: { $0.key == "dataPoints" }),
       let points = data[list].value.array, points.count > 1

@@ -61,7 +61,7 @@ final class PartialLines<Origin> {
   func take(
     _ members: [UInt8], _ names: Names, of key: String, _ origin: @autoclosure () -> Origin, now: Duration
   ) -> Taken {
-    guard let tree = try? JSONValue(parsing: [.openBrace] + members + [.closeBrace], allowsDuplicateKeys: true),
+    guard let tree = try? JSONValue(parsingMembers: members, allowsDuplicateKeys: true),
       let object = tree.object, tree[names.message]?.string == "true", let text = tree[names.text]?.string,
       let id = tree[names.id]?.string, let ordinal = tree[names.ordinal]?.string.flatMap({ Int($0) })
     else { return .no }

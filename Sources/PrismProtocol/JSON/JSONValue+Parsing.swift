@@ -37,6 +37,12 @@ extension JSONValue {
   public init(parsing text: String) throws(JSONError) {
     try self.init(parsing: Array(text.utf8))
   }
+
+  /// - Parameter members: of an object, without its braces, as rows keep them.
+  public init(parsingMembers members: some Collection<UInt8>, allowsDuplicateKeys: Bool = false) throws(JSONError) {
+    let object = [UInt8(ascii: "{")] + Array(members) + [UInt8(ascii: "}")]
+    try self.init(parsing: object, allowsDuplicateKeys: allowsDuplicateKeys)
+  }
 }
 
 /// Keeps what the scanner passes over. Depth is bounded, so the stack is too.

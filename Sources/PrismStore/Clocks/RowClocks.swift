@@ -35,8 +35,7 @@ extension ClockStamp {
   /// nil for a row without a stamp: an older prism's, or of a machine without `/proc`.
   /// - Parameter members: of a JSON object, without braces.
   init?(members: UnsafeRawBufferPointer) {
-    let object = [UInt8(ascii: "{")] + Array(members) + [UInt8(ascii: "}")]
-    guard let json = try? JSONValue(parsing: object), let bootID = json[ClockMembers.bootIDKey]?.string,
+    guard let json = try? JSONValue(parsingMembers: members), let bootID = json[ClockMembers.bootIDKey]?.string,
       let bootTime = json[ClockMembers.bootTimeKey]?.string.flatMap({ Int64($0) })
     else { return nil }
     self.init(bootID: bootID, setting: ClockSetting(bootTime: bootTime))

@@ -90,9 +90,10 @@ struct UpdateClearing {
   }
 
   /// - Parameter members: JSON members without braces. - Returns: whether another version of the app wrote them.
-  func isOlder(_ members: some Sequence<UInt8>) -> Bool {
-    let text = [UInt8(ascii: "{")] + Array(members) + [UInt8(ascii: "}")]
-    guard let value = try? JSONValue(parsing: text), value["APP_NAME"]?.string == app.name else { return false }
+  func isOlder(_ members: some Collection<UInt8>) -> Bool {
+    guard let value = try? JSONValue(parsingMembers: members), value["APP_NAME"]?.string == app.name else {
+      return false
+    }
     return value["APP_VERSION"]?.string.map { $0 != app.version } ?? false
   }
 }
