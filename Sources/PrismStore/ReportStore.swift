@@ -231,7 +231,8 @@ public actor ReportStore {
     try read { (t) throws(SQLiteError) in try QueueReading(t).export(namespace, kind, after: after, limit: limit) }
   }
 
-  /// Every row of this report id that is held, or was delivered within 24 h; in the order of namespaces and kinds.
+  /// Every row of this report id that is held, was delivered within 24 h, or left otherwise in this run; in the order of
+  /// namespaces and kinds.
   public func trace(_ reportID: String) throws(StoreError) -> [TracedRow] {
     try file.writeDeliveries()
     return try read { (transaction) throws(SQLiteError) in try Trace(transaction).rows(of: reportID) }

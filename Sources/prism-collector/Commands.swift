@@ -1,13 +1,33 @@
+import Glibc
 import PrismBase
 import PrismCollector
+import PrismConfig
 import PrismPacket
 import PrismProtocol
 
 extension CollectorCommand {
   static let check = early("check", 0...0) { line throws(Fault) in
-    let folder = try line.options.symbolFolder
+    let options = try line.options
+    let missing = try missingFolders(of: options.outputs)
     print("the configuration has no fault")
-    if let warning = folder.warning { StandardStreams.say("prism-collector: \(warning)\n") }
+    for warning in [options.symbolFolder.warning].compactMap({ $0 }) + missing {
+      StandardStreams.say("prism-collector: \(warning)\n")
+    }
+  }
+
+  /// - Throws: 78 for a folder that can't be made, because a part of its path is no folder.
+  private static func missingFolders(of outputs: [CollectorConfiguration.Output]) throws(Fault) -> [String] {
+    var warnings: [String] = []
+    for output in outputs {
+      guard case .ndjson(let folder?, _, _, _) = output.target else { continue }
+      do throws(FileError) { close(try Folder.open(folder)) } catch {
+        guard error.cause == .system(errno: ENOENT, what: "be opened") else {
+          throw Fault(message: "the output \(output.name): \(error)", exitCode: 78)
+        }
+        warnings.append("the output \(output.name): \(folder) is missing; the collector makes it at its start")
+      }
+    }
+    return warnings
   }
 
   static let migrate = early(
@@ -81,7 +101,7 @@ private func restoreStore(_ options: CollectorOptions, from folder: String?) thr
       ) { print($0) }
     }
   } catch { throw .unavailable("restore: \(error)") }
-  print("start the collector: it gives numbers behind all that devices may know, and they bring up what it lacks")
+  print("start the collector: devices give it the records again that it lacks; reports since the copy are lost")
 }
 
 /// The key is what the device's file holds; its first half is the key of a cipher with 16 bytes.

@@ -10,6 +10,8 @@ import PrismLinux
 /// serves all requests until then. So a storm of reloads is a few, and ends with the last content of the files.
 actor Reloader: ConfigurationSource {
   private static let queue = DispatchQueue(label: "prism.configuration")
+  /// Younger changes are answered to a reload that finds no others.
+  private static let newsAgeMax: Duration = .seconds(60)
 
   private let configPath: String
   private let engine: Engine
@@ -19,6 +21,8 @@ actor Reloader: ConfigurationSource {
   private let notifier: ServiceNotifier
   private let watcher: FileWatcher
   private let log: Logger
+  /// The last changes that files made.
+  private var taken: (lines: [String], at: ContinuousClock.Instant)?
   private var running: Task<ReloadOutcome, Never>?
   private var waiting: Task<ReloadOutcome, Never>?
 
@@ -116,11 +120,15 @@ actor Reloader: ConfigurationSource {
   }
 
   private func publish(_ new: LoadedConfiguration) async -> ReloadOutcome {
+    let hadFaults = !engine.hub.faults.isEmpty
     let change = await remote.replace(files: new).change
     await engine.reloaded()
     await watch([])
     await edges.follow(change.new.daemon)
-    guard !change.isNothing else { return .inForce(generation: change.new.generation, changes: []) }
+    guard !change.isNothing else {
+      if hadFaults { log.info("the configuration has no fault any more, and is as it was before it") }
+      return unchanged(change.new.generation)
+    }
     log.info("a new configuration is in force", ["generation": String(change.new.generation)])
     await logNextStep()
     let difference = SnapshotDiff(from: change.old, to: change.new)
@@ -129,6 +137,15 @@ actor Reloader: ConfigurationSource {
         "the file of a namespace is gone: it stays as it was until a file says `retired: true`, or prismd starts again",
         ["namespace": "\(name)"])
     }
+    taken = (difference.lines, .now)
     return .inForce(generation: change.new.generation, changes: difference.lines)
+  }
+
+  /// What a file brought just now is told to an operator who asks for it after the watch has found it.
+  private func unchanged(_ generation: Int) -> ReloadOutcome {
+    guard let taken, case let age = ContinuousClock.now - taken.at, age < Self.newsAgeMax else {
+      return .inForce(generation: generation, changes: [])
+    }
+    return .inForce(generation: generation, changes: taken.lines, secondsAgo: max(1, Int(age.components.seconds)))
   }
 }

@@ -34,6 +34,22 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: "\(folder)/state/collector.db"))
   }
 
+  @Test("check names the folder of an output that is missing, and one that can't be made")
+  func outputFolders() async throws {
+    let folder = try Self.folder(
+      """
+      state: DIR/state
+      keys: [{id: main, file: main.key}]
+      outputs: [{ndjson: DIR/a/b}]
+      """)
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    let missing = try await Self.run(["check"], in: folder)
+    #expect(missing.exitCode == 0 && missing.error.contains("\(folder)/a/b is missing"), "\(missing.error)")
+    try "".write(toFile: "\(folder)/a", atomically: true, encoding: .utf8)
+    let blocked = try await Self.run(["check"], in: folder)
+    #expect(blocked.exitCode == 78 && blocked.error.contains("Not a directory"), "\(blocked.error)")
+  }
+
   @Test("check reads the properties of an output kafka, and shows no value of them")
   func kafka() async throws {
     let folder = try Self.folder(

@@ -162,11 +162,14 @@ import Testing
       try await client.send(try Self.frames(.packed, chunk: "c")[0])
       #expect(await IngestProbe.eventually { await rig.server.counters.tally.refused[code] ?? 0 >= 6 })
       #expect(rig.sink.stored.isEmpty)
+      func said(_ text: String) -> Int { rig.sink.lines.count { $0.contains(text) && $0.contains("type=app") } }
+      #expect(said("wait at their sender until their namespace and type are configured") == 1, "\(rig.sink.lines)")
       var snapshot = InputRig.snapshot()
       snapshot.daemon = rig.engine.hub.current.daemon
       await rig.engine.publish(snapshot)
       #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
       #expect(rig.sink.stored.count == 3)
+      #expect(said("are taken again") == 1)
     }
   }
 

@@ -26,6 +26,7 @@ final class RecordingSink: ReportSink {
   private struct State {
     var stored: [StoredReport] = []
     var failure: Refusal?
+    var lines: [String] = []
   }
   private let inner: any ReportSink
   private let state = Mutex(State())
@@ -67,6 +68,9 @@ final class RecordingSink: ReportSink {
   func fail(_ refusal: Refusal?) { state.withLock { $0.failure = refusal } }
   /// Reports that were taken, duplicates left out.
   var stored: [StoredReport] { state.withLock { $0.stored } }
+  /// Takes the lines of the inputs' log.
+  func say(_ line: String) { state.withLock { $0.lines.append(line) } }
+  var lines: [String] { state.withLock { $0.lines } }
 }
 
 /// The ingest server with its other inputs, over a real engine and store.
@@ -105,7 +109,7 @@ func withInputRig(
     listener: try UnixListener(path: path, mode: 0o600), sink: sink, snapshot: { engine.hub.current },
     facts: HostFacts(deviceID: "device", systemVersion: "Linux"), version: "9.9", feed: engine.feed,
     otlp: OTLPInput { engine.hub.current },
-    forward: ForwardInput(log: Logger(write: { _ in })) { engine.hub.current },
+    forward: ForwardInput(log: Logger { sink.say($0) }) { engine.hub.current },
     log: Logger(write: { _ in }))
   await server.start()
   try await server.listen(engine.hub.current.daemon)

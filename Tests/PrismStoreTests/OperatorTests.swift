@@ -111,4 +111,68 @@ struct OperatorTests {
     #expect(try await store.trace("mine").map(\.place) == [.dead(number: 1, second.id, cause)])
     #expect(try await store.trace("unknown").isEmpty)
   }
+
+  @Test(
+    "a trace says that a report was dropped, why and when, by the client's id and by the daemon's, until the daemon ends",
+    arguments: [Ledger.Account.expired, .evicted, .cleared, .removed])
+  func dropped(account: Ledger.Account) async throws {
+    let id = try await drop(as: account)
+    #expect(try await rig.open().trace(id).isEmpty)
+  }
+
+  /// - Returns: the daemon's id of a report that was dropped.
+  private func drop(as account: Ledger.Account) async throws -> String {
+    let store = try await rig.open()
+    let full = StoreQuota(bytesMax: 2000, evictsOldest: true)
+    try await keep(version: "1", store)
+    let commit = await store.append([rig.batch([1], ids: ["mine"]), rig.batch([2])])
+    let outcomes = if case .committed(let outcomes) = commit { outcomes } else { [BatchOutcome]() }
+    let id = outcomes[1].ids[0].reportID(epoch: outcomes[1].epoch)
+    switch account {
+    case .expired:
+      rig.time.move(days: 2)
+      while try await store.maintain() {}
+    case .evicted: _ = await store.append([rig.batch(10..<40, quota: full)])
+    case .cleared: try await keep(version: "2", store)
+    default: #expect(try await store.remove(.all, of: Rig.shop) == 2)
+    }
+    let gone = [TracedRow.Place.dropped(account, unixMilliseconds: rig.time.unixMilliseconds)]
+    #expect(try await store.trace("mine").map(\.place) == gone)
+    #expect(try await store.trace(id).map(\.place) == gone)
+    #expect(try await store.trace("mine").map(\.userID) == [1000])
+    _ = await store.append([rig.batch([3], ids: ["mine"], quota: full)])
+    #expect(try await store.trace("mine").map(\.place) == [.waiting] + gone, "the id was free again")
+    await store.close()
+    return id
+  }
+
+  private func keep(version: String, _ store: ReportStore) async throws {
+    let policy = RetentionPolicy(expirationDays: 1, isUpdateClear: true, appVersion: version, maxBodyBytes: 1 << 20)
+    try await store.apply([Rig.shop: policy])
+  }
+
+  @Test("a trace says of a dead letter that was given up that it is dropped; its payload is as it was")
+  func droppedLetter() async throws {
+    let store = try await rig.open()
+    _ = await store.append([rig.batch([1], payload: [1], ids: ["mine"])])
+    let packet = try #require(try await store.claim(rig.claim()))
+    try await store.settle(.dead(packet.id, cause: cause))
+    #expect(try await store.drop(.report("mine")) == 1)
+    let gone = TracedRow.Place.dropped(.removed, unixMilliseconds: rig.time.unixMilliseconds)
+    #expect(try await store.trace("mine").map(\.place) == [gone, .waiting])
+    await store.close()
+  }
+
+  @Test("many reports leave, and only the newest of them are known")
+  func droppedMany() async throws {
+    let store = try await rig.open()
+    for round in 0..<20 {
+      _ = await store.append([rig.batch(0..<500, ids: (0..<500).map { "r\(round)-n\($0)x" })])
+      #expect(try await store.remove(.all, of: Rig.shop) == 500)
+    }
+    #expect(try await store.trace("r19-n499x").count == 1)
+    #expect(try await store.trace("r16-n0x").count == 1)
+    #expect(try await store.trace("r0-n0x").isEmpty, "at most 4,096 ids are in memory")
+    await store.close()
+  }
 }

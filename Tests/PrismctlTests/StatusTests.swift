@@ -114,6 +114,7 @@ struct StatusTests {
         "namespace": "shop", "kind": "payload", "state": "claimed", "createdTime": "T0", "packetId": "Q",
         "packetTime": "T1", "lastFailure": ["time": "T3", "cause": "answered 503"],
       ],
+      ["namespace": "bar", "kind": "meta", "state": "dropped", "userId": 7, "cause": "expired", "time": "T4"],
     ]
     #expect(
       JourneyText(rows.map { TraceReport(controlJSON: $0) }, columns: 80).text == """
@@ -125,6 +126,8 @@ struct StatusTests {
           T1 claimed for packet Q
           T3 the namespace's last try failed: answered 503
           not delivered yet: `prismctl explain shop` tells what keeps it
+        bar meta: dropped, of user 7
+          T4 expired: it was held for longer than `expirationDay`
         """)
   }
 

@@ -100,8 +100,8 @@ public struct Submission: Sendable {
     return report
   }
 
-  /// For those who follow the feed.
-  var name: TailReport {
+  /// For those who follow the feed, and for the log.
+  package var name: TailReport {
     func part(_ range: Range<Int>) -> String { String(decoding: text[range], as: UTF8.self) }
     var name = TailReport()
     (name.namespace, name.type) = (part(0..<namespaceEnd), part(namespaceEnd..<typeEnd))

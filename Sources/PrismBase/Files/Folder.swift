@@ -11,6 +11,21 @@ public enum Folder {
     return names.sorted()
   }
 
+  /// Makes a folder that is missing, for its user alone, and those above it, which others may read.
+  public static func make(_ path: String) throws(FileError) {
+    var place = path.hasPrefix("/") ? "/" : ""
+    let parts = path.split(separator: "/")
+    for (index, part) in parts.enumerated() {
+      place += (place.isEmpty || place.hasSuffix("/") ? "" : "/") + part
+      let mode: mode_t = index == parts.count - 1 ? 0o700 : 0o755
+      if mkdir(place, mode) == 0 {
+        chmod(place, mode)  // all that the umask took
+      } else if errno != EEXIST && access(place, F_OK) != 0 {
+        throw FileError(place, cannot: "be made")
+      }
+    }
+  }
+
   /// Opens a folder, so that its files can be reached while its path may lead elsewhere. - Returns: its descriptor.
   public static func open(_ folder: String) throws(FileError) -> Int32 {
     let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

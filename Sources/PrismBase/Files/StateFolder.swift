@@ -17,30 +17,18 @@ public enum StateFolder {
   /// - Throws: a fault if it can't be made, or if it or a file in it is open to other users.
   public static func prepare(_ path: String) throws(Fault) {
     umask(0o077)
-    try make(path)
     let names: [String]
-    do throws(FileError) { names = try Folder.names(in: path) } catch {
-      throw Fault(isMode: false, description: error.description)
+    do throws(FileError) {
+      try Folder.make(path)
+      names = try Folder.names(in: path)
+    } catch {
+      throw Fault(isMode: false, description: "\(error); make it for this program's user")
     }
     var facts = stat()
     guard stat(path, &facts) == 0 else { throw fault(path, String(cString: strerror(errno))) }
     guard facts.st_mode & 0o077 == 0 else { throw modeFault(path, path, facts.st_mode, mustBe: "0700") }
     for file in names.map({ "\(path)/\($0)" }) where stat(file, &facts) == 0 && facts.st_mode & S_IFMT == S_IFREG {
       guard facts.st_mode & 0o077 == 0 else { throw modeFault(path, file, facts.st_mode, mustBe: "0600") }
-    }
-  }
-
-  private static func make(_ path: String) throws(Fault) {
-    var place = path.hasPrefix("/") ? "/" : ""
-    let parts = path.split(separator: "/")
-    for (index, part) in parts.enumerated() {
-      place += (place.isEmpty || place.hasSuffix("/") ? "" : "/") + part
-      let mode: mode_t = index == parts.count - 1 ? 0o700 : 0o755
-      if mkdir(place, mode) == 0 {
-        chmod(place, mode)  // whatever the umask took
-      } else if errno != EEXIST && access(place, F_OK) != 0 {
-        throw fault(place, "cannot be made: \(String(cString: strerror(errno))); make it for this program's user")
-      }
     }
   }
 

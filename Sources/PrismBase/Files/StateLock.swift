@@ -12,7 +12,7 @@ public final class StateLock: Sendable {
     public var description: String {
       switch self {
       case .locked(let folder):
-        "\(folder) is in use by another process (a second prismd?): stop it, or name another state folder"
+        "\(folder) is in use by another process: stop it, or name another state folder"
       case .folder(let path, let problem): "\(path): \(problem)"
       }
     }

@@ -23,12 +23,12 @@ public struct StoreBackup {
   // MARK: To a folder
 
   /// Copies the databases, which a collector may use meanwhile. Each copy is checked, and at rest when this returns.
-  /// - Parameter folder: it is made; it may hold no copy yet.
+  /// - Parameter folder: it is made, and those above it; it may hold no copy yet.
   /// - Throws: `Fault`.
   public func copy(to folder: String, _ say: (String) -> Void) throws {
-    guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw Self.fault(folder, "can't be made", errno) }
+    try Folder.make(folder)
     for name in Self.names where access("\(folder)/\(name)", F_OK) == 0 {
-      throw Fault(description: "\(folder)/\(name) is there already: name another folder")
+      throw Fault(description: "\(folder)/\(name) is there already: name another folder, as one of the date")
     }
     for name in Self.names {
       guard access("\(state)/\(name)", F_OK) == 0 else {

@@ -71,9 +71,9 @@ struct RotatingFile {
   private var bytes = 0
   private var openedAt: Duration = .zero
 
-  /// Makes the folder if it is missing. One that goes away later is not made again: it may be a disk.
+  /// Makes the folder, and those above it, if they are missing. One that goes away later is not made again: it may be a disk.
   init(_ options: Options, name: String, time: any TimeSource) {
-    mkdir(options.folder, 0o700)  // a fault of the first file says why it could not be made
+    try? Folder.make(options.folder)  // a fault of the first file says why it could not be made
     (self.options, self.time) = (options, time)
     suffix = options.compresses ? ".ndjson.zst" : ".ndjson"
     path = "\(options.folder)/\(name)"

@@ -17,9 +17,10 @@ package struct FileSearch: Sendable {
     return credential + ((credentials.map { [$0] } ?? []) + folders).map { FilePath.joined($0, path) }
   }
 
-  /// For people.
+  /// For people, behind "in".
   var places: String {
-    ((credentials.map { ["$CREDENTIALS_DIRECTORY (\($0))"] } ?? []) + folders).joined(separator: " nor in ")
+    let credentials = credentials.map { ["$CREDENTIALS_DIRECTORY (\($0))"] } ?? []
+    return folders.reduce(into: credentials) { if !$0.contains($1) { $0.append($1) } }.joined(separator: " or in ")
   }
 
   /// Reads the first candidate that exists. If no candidate exists, the path is that of the last one.

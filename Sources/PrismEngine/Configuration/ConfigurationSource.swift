@@ -13,7 +13,7 @@ public protocol ConfigurationSource: Sendable {
 /// The result of a reload.
 public enum ReloadOutcome: Sendable, Equatable {
   /// This generation is in force. - `changes`: the differences, for people; empty if it was in force before.
-  case inForce(generation: Int, changes: [String])
+  case inForce(generation: Int, changes: [String], secondsAgo: Int = 0)
   /// The configuration in force stays. The faults are as `prismd check` prints them, one a line.
   case refused([String])
 }

@@ -8,11 +8,12 @@ extension ControlHandler {
   func reload() async throws(Refused) -> [JSONValue.Member] {
     switch await configuration.reload() {
     case .refused(let faults): throw Refused(78, faults.joined(separator: "\n"))
-    case .inForce(let generation, let changes):
+    case .inForce(let generation, let changes, let secondsAgo):
       let head = changes.isEmpty ? "nothing changed; generation \(generation) is" : "generation \(generation) is"
+      let since = secondsAgo > 0 ? ", since the files were seen to change \(secondsAgo) s ago" : ""
       return [
         .init("generation", .int(generation)), .init("changes", .array(changes.map { .string($0) })),
-        Answers.text((["\(head) in force"] + changes).joined(separator: "\n")),
+        Answers.text((["\(head) in force\(since)"] + changes).joined(separator: "\n")),
       ]
     }
   }

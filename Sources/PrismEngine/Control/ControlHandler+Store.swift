@@ -73,7 +73,8 @@ extension ControlHandler {
     let rows = try await asking { () async throws(StoreError) in try await store.trace(id) }
     guard !rows.isEmpty else {
       throw Refused(
-        1, "this report is not held, and was not delivered within the last 24 h; `prismctl status` counts what left how"
+        1,
+        "this report is not held, was not delivered within the last 24 h, and was not dropped since prismd started; `prismctl status` counts what left how"
       )
     }
     var reports: [TraceReport] = []
@@ -88,7 +89,7 @@ extension ControlHandler {
   /// Of a row that is to be delivered yet: what went wrong since it is there.
   private func present(of row: TracedRow) async -> FailureReport? {
     switch row.place {
-    case .dead, .delivered, .kept: return nil
+    case .dead, .delivered, .kept, .dropped: return nil
     case .waiting, .inFlight: break
     }
     guard let failure = await engine.pipelines[row.namespace]?.deliveries[row.kind].retry.lastFailure,
@@ -213,6 +214,7 @@ extension TraceReport {
     self.init()
     func text(_ milliseconds: Int64) -> String { RFC3339.text(unixMilliseconds: milliseconds) }
     (namespace, kind, createdTime) = (row.namespace.text, row.kind.name, row.createdTime.map(text))
+    (type, countedOn) = (row.type.map { MetaSplicing.monitorType($0, in: row.namespace) }, row.countedOn)
     userId = row.userID.map { Int($0) }
     var packet: PacketID?
     switch row.place {
@@ -226,6 +228,8 @@ extension TraceReport {
     case .delivered(let lastPacket, let receipt):
       (state, packet, deliveredTime) = ("delivered", lastPacket, text(receipt.unixMilliseconds))
       (attempts, duplicate) = (receipt.attempts, receipt.wasDuplicate)
+    case .dropped(let account, let left):
+      (state, cause, time) = ("dropped", account.rawValue, text(left))
     }
     (packetId, packetTime) = (packet?.description, packet.map { text($0.unixMilliseconds) })
   }

@@ -104,11 +104,13 @@ struct CollectorProbe: Sendable {
     case .missing:
       return Finding(
         check, .fault, "the collector at \(url) asks for a token, and no token is configured",
-        advice: "set tokenFile to a token that the collector accepts, then `prismctl reload`")
+        advice:
+          "let authorization.tokenFile name a file with a token that the collector accepts, then `prismctl reload`")
     case .wrong, .unknown, .hidden:
       return Finding(
         check, .fault, "the collector at \(url) does not take the token of \(token?.path ?? "tokenFile")",
-        advice: "set tokenFile to a token that the collector accepts, then `prismctl reload`")
+        advice:
+          "let authorization.tokenFile name a file with a token that the collector accepts, then `prismctl reload`")
     }
   }
 

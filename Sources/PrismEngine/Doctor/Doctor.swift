@@ -98,7 +98,7 @@ struct Doctor: Sendable {
     case .decryptionFailed, .macMismatch, .keyLength:
       return "the key `\(keyID)` here and the collector's of that id differ: give both the same file, \(then)"
     case .unknownKey: return "give the collector the key `\(keyID)`, or set keyId to one that it has, \(then)"
-    case .token: return "set tokenFile to a token that the collector accepts, \(then)"
+    case .token: return "let authorization.tokenFile name a file with a token that the collector accepts, \(then)"
     case .version: return "use a collector of this daemon's version, \(then)"
     case nil where failure.status.map(ResponseClass.refusals.contains) == true:
       return "mend the proxy before the collector, whose log has that answer, or update an older collector; for a "

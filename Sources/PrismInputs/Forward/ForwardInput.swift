@@ -20,6 +20,7 @@ public actor ForwardInput {
   private static let retryMillisecondsMax = 2000
   /// The same of a message that others wait for.
   static let largeAttemptsMax = 2
+  private static let awaitedTypesMax = 16
 
   private let snapshot: @Sendable () -> Snapshot
   private let time: any TimeSource
@@ -27,6 +28,8 @@ public actor ForwardInput {
   private var sent = SentRequests(name)
   private let lines = ForwardParts.Lines()
   private var isWatchingLines = false
+  /// Types that the log says events wait for.
+  private var awaitedTypes: Set<String> = []
 
   /// - Parameter snapshot: the configuration in force, asked for each connection and message.
   public init(time: any TimeSource = SystemTime(), log: Logger, snapshot: @escaping @Sendable () -> Snapshot) {
@@ -149,6 +152,22 @@ public actor ForwardInput {
     return result + chunk
   }
 
+  /// Names a type once, until its events are taken.
+  private func noteWaiting(_ report: Submission, _ refusal: Refusal) {
+    let name = report.name
+    guard let type = name.type, awaitedTypes.count < Self.awaitedTypesMax, awaitedTypes.insert(type).inserted else {
+      return
+    }
+    log.warning(
+      "events of the forward protocol wait at their sender until their namespace and type are configured",
+      ["namespace": name.namespace ?? "", "type": type, "cause": refusal.message])
+  }
+
+  private func noteTaken(_ report: Submission) {
+    guard !awaitedTypes.isEmpty, let type = report.name.type, awaitedTypes.remove(type) != nil else { return }
+    log.info("events of the forward protocol are taken again", ["type": type])
+  }
+
   /// - Returns: events that are refused for good; nil if some are not stored, and the daemon stops or has tried often.
   private func submit(
     _ part: InputPart, attemptsMax: Int, _ userID: UInt32, _ sink: any SubmissionSink
@@ -159,9 +178,13 @@ public actor ForwardInput {
       var (passing, wait): ([Submission], Int) = ([], 0)
       let group = SubmissionGroup(rest, note: note, run: part.run, userID: userID, isReserved: true)
       for (report, answer) in zip(rest, await sink.submit(group)) {
-        guard let refusal = answer.refusal else { continue }
+        guard let refusal = answer.refusal else {
+          noteTaken(report)
+          continue
+        }
         if refusal == .stopping { return nil }
         if let milliseconds = refusal.retryMilliseconds {
+          if refusal.code.waitsForConfiguration { noteWaiting(report, refusal) }
           passing.append(report)
           wait = max(wait, milliseconds)
         } else {

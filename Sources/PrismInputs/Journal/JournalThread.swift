@@ -118,7 +118,7 @@ final class JournalThread: Sendable {
           Self.refusedKey, "entries of the journal are refused",
           ["namespace": namespace.text, "cause": final.message])
       }
-      let waiting = refusals.first { $0.code == .unknownNamespace || $0.code == .unknownType }
+      let waiting = refusals.first { $0.code.waitsForConfiguration }
       if let waiting, waiting.retryMilliseconds != nil {
         log.fault(
           Self.waitingKey, "entries of the journal wait until their namespace and type are configured",

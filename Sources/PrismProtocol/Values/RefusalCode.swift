@@ -25,6 +25,10 @@ public enum RefusalCode: String, Sendable, CaseIterable, Hashable {
   case referenceMissing = "reference_missing"
   /// The record has another version than the change is for.
   case versionMismatch = "version_mismatch"
+
+  /// The operator's next change of the configuration may end it: a namespace whose file is missing, a type that is not in its
+  /// list yet. A source that can't send again waits for it.
+  public var waitsForConfiguration: Bool { self == .unknownNamespace || self == .unknownType }
 }
 
 /// One refused report: the code for programs, a message for people (never with the report's content), and where trying
@@ -36,10 +40,6 @@ public struct Refusal: Error, Equatable, Sendable {
   public let message: String
   /// nil: trying again unchanged is no use.
   public let retryMilliseconds: Int?
-
-  /// The operator's next change of the configuration may end it: a namespace whose file is missing, a type that is not in its
-  /// list yet. A source that can't send again waits for it.
-  public var waitsForConfiguration: Bool { code == .unknownNamespace || code == .unknownType }
 
   public init(_ code: RefusalCode, _ message: String, retryMilliseconds: Int? = nil) {
     self.code = code

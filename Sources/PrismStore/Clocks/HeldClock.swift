@@ -13,6 +13,7 @@ struct HeldClock: Equatable {
   private static let marksMax = 400
   private static let markMilliseconds: Int64 = 3_600_000
   private static let writeMilliseconds: Int64 = 600_000
+  private static let (recentMax, recentMilliseconds): (Int, Int64) = (120, 60_000)
 
   /// Every row of a lower sequence was there at this time.
   struct Mark: Equatable {
@@ -25,6 +26,8 @@ struct HeldClock: Equatable {
   private let offset: Int64
   /// Of rising times and sequences.
   private(set) var marks: [Mark] = []
+  /// Finer ones of about the last hour of this run, which are not written: for `age`.
+  private var recent: [Mark] = []
   private var writtenTime: Int64
   private var writtenMarks: [Mark] = []
 
@@ -54,10 +57,17 @@ struct HeldClock: Equatable {
   mutating func note(_ sequence: Int64, _ uptime: Duration) {
     let now = time(uptime)
     guard sequence > marks.last?.sequence ?? 0 else { return }
-    let isRunning = marks.count > 1 && now - marks[marks.count - 2].time < Self.markMilliseconds
-    if isRunning { marks.removeLast() }
-    marks.append(Mark(time: now, sequence: sequence))
+    let mark = Mark(time: now, sequence: sequence)
+    Self.append(mark, to: &marks, apart: Self.markMilliseconds)
     if marks.count > Self.marksMax { thin() }
+    Self.append(mark, to: &recent, apart: Self.recentMilliseconds)
+    if recent.count > Self.recentMax { recent.removeFirst(Self.recentMax / 2) }
+  }
+
+  /// The last mark moves on with the rows until it is far enough from the one before it.
+  private static func append(_ mark: Mark, to marks: inout [Mark], apart: Int64) {
+    if marks.count > 1, mark.time - marks[marks.count - 2].time < apart { marks.removeLast() }
+    marks.append(mark)
   }
 
   /// Of the older half every second mark goes: their rows count as younger.
@@ -77,6 +87,7 @@ struct HeldClock: Equatable {
 
   /// How long a row is held: what its created time says, if it came then. - Parameter stated: milliseconds.
   func age(of sequence: Int64, stated: Int64, _ uptime: Duration) -> Duration {
+    let marks = marks.filter { $0.time < recent.first?.time ?? .max } + recent
     let (now, next) = (time(uptime), marks.firstIndex { $0.sequence > sequence } ?? marks.endIndex)
     let least = next < marks.endIndex ? now - marks[next].time : 0
     let most = next > 0 ? now - marks[next - 1].time : least

@@ -100,9 +100,12 @@ struct Ring: StoreOperations {
   }
 
   private func freeClientIDs(_ others: IDRuns, _ queue: QueueID, _ table: RowTable) throws(SQLiteError) {
+    var members = IDRuns()
     for (row, key) in try transaction.clientIDs(in: table) where others.run(of: row) == nil {
+      try members.append(read: row)
       try transaction.freeClientID(key, of: row, queue)
     }
+    transaction.noteDeparture(of: members, queue, to: .overwritten)
   }
 
   // MARK: Single rows

@@ -6,18 +6,20 @@ struct Trace: StoreOperations {
   let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
-  /// Every row of this report id that is held, or was delivered within 24 h; in the order of namespaces and kinds.
+  /// Every row of this report id that is held, was delivered within 24 h, or left otherwise in this run; in the order of
+  /// namespaces and kinds.
   func rows(of reportID: String) throws(SQLiteError) -> [TracedRow] {
     var result: [TracedRow] = []
-    for found in try candidates(reportID) {
+    for found in try candidates(reportID) + dropped(reportID) {
       for queue in QueueID.all(of: found.namespace) {
         guard let namespace = state.names.namespaces[found.namespace], let place = try place(of: found.row, queue)
         else { continue }
-        let (created, owner) = try origin(of: found.row, queue)
+        let origin = try origin(of: found.row, queue)
         result.append(
           TracedRow(
-            namespace: namespace, kind: queue.kind, userID: found.userID ?? owner?.userID, place: place,
-            createdTime: created))
+            namespace: namespace, type: origin?.type, countedOn: origin?.reportID.flatMap { $0 == reportID ? nil : $0 },
+            kind: queue.kind, userID: found.userID ?? origin?.owner?.userID, place: place,
+            createdTime: origin?.createdTime))
       }
     }
     return result
@@ -45,25 +47,38 @@ struct Trace: StoreOperations {
     return result
   }
 
-  private enum OriginColumn: String, SQLiteColumn {
-    case createdTime = "created_time"
-    case context
+  /// Rows of clients' ids that are free again.
+  private func dropped(_ reportID: String) -> [Candidate] {
+    state.names.namespaces.keys.sorted().flatMap { namespace in
+      transaction.memory.departures.rows(of: reportID, namespace).map { (namespace, $0.row, $0.userID) }
+    }
   }
 
-  private func origin(
-    of row: Int64, _ queue: QueueID
-  ) throws(SQLiteError) -> (createdTime: Int64?, owner: RowOwner?) {
+  private enum OriginColumn: String, SQLiteColumn {
+    case createdTime = "created_time"
+    case context, type
+    case reportID = "report_id"
+  }
+
+  /// Of a row that is held. `reportID` is nil for an id of the daemon's.
+  private typealias Origin = (createdTime: Int64, owner: RowOwner?, type: ReportType?, reportID: String?)
+
+  private func origin(of row: Int64, _ queue: QueueID) throws(SQLiteError) -> Origin? {
     let segments = state[queue].segments
     let isHeld = segments.spentRun(of: row) == nil
     let select = try transaction.prepare(
       """
-      SELECT \(OriginColumn.list) FROM \(segments.table(of: row, queue).name) WHERE id = :row AND \(isHeld) UNION ALL SELECT created_time, ~user FROM dead
+      SELECT \(OriginColumn.list) FROM \(segments.table(of: row, queue).name) WHERE id = :row AND \(isHeld) UNION ALL
+      SELECT created_time, ~user, type, report_id FROM dead
       WHERE namespace = \(queue.namespace) AND kind = \(queue.kind.number) AND row = :row
       """)
     select.bind(":row", row)
-    let found = try select.first(of: OriginColumn.self) { ($0.int64(.createdTime), $0.int64(.context)) }
-    guard let (created, context) = found else { return (nil, nil) }
-    return (created, try transaction.owner(context, namespace: queue.namespace))
+    let found = try select.first(of: OriginColumn.self) {
+      ($0.int64(.createdTime), $0.int64(.context), $0.int64(.type), $0.string(.reportID))
+    }
+    guard let (created, context, type, reportID) = found else { return nil }
+    let owner = try transaction.owner(context, namespace: queue.namespace)
+    return (created, owner, state.names.types[type], reportID)
   }
 
   private func place(of row: Int64, _ queue: QueueID) throws(SQLiteError) -> TracedRow.Place? {
@@ -74,7 +89,7 @@ struct Trace: StoreOperations {
       return RowID.isKept(row) && !state[queue].isReleased(row) ? .kept : .waiting
     }
     if let dead = try DeadLetters(transaction).place(of: row, queue) { return dead }
-    return try delivered(row, queue)
+    return try delivered(row, queue) ?? transaction.memory.departures.place(of: row, queue)
   }
 
   private func delivered(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> TracedRow.Place? {

@@ -43,6 +43,8 @@ enum ClientIDKey {
     owner == .unknown ? reportID : "\(reportID):\(owner.number)"
   }
 
+  static func reportID(_ key: String) -> Substring { key.prefix { $0 != ":" } }
+
   /// nil: any user's.
   static func userID(_ key: String) -> UInt32? {
     key.split(separator: ":", maxSplits: 1).dropFirst().first.flatMap { UInt32($0) }

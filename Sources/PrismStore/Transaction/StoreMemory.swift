@@ -8,6 +8,7 @@ final class StoreMemory {
   var state: StoreState
   var policies = PolicyState()
   var deliveries = UnwrittenDeliveries()
+  var departures = Departures()
   var enrichments = EnrichmentCache()
   var salvage = SalvageWork()
   var clock: StoreClock

@@ -11,10 +11,16 @@ public struct TracedRow: Sendable, Equatable {
     case dead(number: Int, PacketID, Disposition.DeadCause)
     /// Within the last 24 h.
     case delivered(PacketID, Disposition.Receipt)
+    /// It left without a packet, in this run of the store: the account that counts it, and when.
+    case dropped(Ledger.Account, unixMilliseconds: Int64)
   }
 
   /// The namespace of the report.
   public var namespace: NamespaceName
+  /// The type of the report; nil once it was delivered or dropped: the row is gone.
+  public var type: ReportType?
+  /// The report that counts this one, if it was collapsed into an earlier one; nil: it has a row of its own.
+  public var countedOn: String?
   /// The kind of the row.
   public var kind: RowKind
   /// The user who reported it; nil: not known (any more).

@@ -215,13 +215,31 @@ struct JourneyText {
     let duplicate = row.duplicate == true ? "; the collector had it already" : ""
     let failure = row.lastFailure.map { "  \($0.time) the namespace's last try failed: \($0.cause)" }
     let dead = "dead letter \(row.id ?? 0), \(times): answered \(row.status ?? 0) \(row.message ?? "")"
+    let left = row.cause.map { Ledger.Account(rawValue: $0)?.dropText ?? $0 }
     return [
-      "\(row.namespace) \(row.kind): \(row.state)\(row.userId.map { ", of user \($0)" } ?? "")",
+      "\(row.namespace)\(row.type.map { " \($0)" } ?? "") \(row.kind): \(row.state)\(row.userId.map { ", of user \($0)" } ?? "")",
+      row.countedOn.map { "  counted on the report \($0), with which it is collapsed" },
       at(row.createdTime, "created"),
       at(row.packetTime, "claimed for packet \(row.packetId ?? "")"), failure,
-      at(row.deliveredTime, "delivered, with a receipt, \(times)\(duplicate)"), at(row.time, dead),
+      at(row.deliveredTime, "delivered, with a receipt, \(times)\(duplicate)"), at(row.time, left ?? dead),
+      row.state == "kept" ? "  it stays here until a trigger or a question asks for it (docs/recorder.md)" : nil,
       row.isOnItsWay ? "  not delivered yet: `prismctl explain \(row.namespace)` tells what keeps it" : nil,
     ].compactMap { $0 }
+  }
+}
+
+extension Ledger.Account {
+  /// Why a report that was dropped left.
+  fileprivate var dropText: String {
+    switch self {
+    case .expired: "expired: it was held for longer than `expirationDay`"
+    case .evicted: "evicted: its namespace or its user was over the quota, and it was among the oldest"
+    case .cleared: "cleared: a new version of the app came, and `isUpdateClear` is on"
+    case .removed: "removed: by an operator, or its payload was over a lower `maxBodyMByte`"
+    case .corrupt: "corrupt: it was damaged on the disk, and is set aside"
+    case .overwritten: "overwritten: newer reports took its place in the ring"
+    case .waiting, .claimed, .delivered, .dead, .kept: rawValue
+    }
   }
 }
 

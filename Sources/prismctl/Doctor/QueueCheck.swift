@@ -23,7 +23,7 @@ enum QueueCheck {
         + RecordCheck.findings(
           entry.name, entry.value, isExplained: explained.contains(entry.name), refused: refusedRecords)
     }
-    return [configuration].compactMap { $0 } + network(now) + limits(now)
+    return [configuration].compactMap { $0 } + network(now) + limits(now) + unconfigured(now)
       + (found.isEmpty ? [Finding("queues", .ok, "nothing waits too long")] : found)
   }
 
@@ -35,6 +35,16 @@ enum QueueCheck {
       return Finding(
         "limit \(input)", .warning, "\("request".counted(refused.value)) of \(input) were larger than is taken",
         advice: "let its sender send smaller chunks or batches; the page of each input says its limits")
+    }
+  }
+
+  /// Reports of namespaces and types that no configuration has. Senders that send again wait for it.
+  private static func unconfigured(_ now: StatusReport) -> [Finding] {
+    now.refused.filter { RefusalCode(rawValue: $0.name)?.waitsForConfiguration == true }.map { refused in
+      Finding(
+        "refused \(refused.name)", .warning,
+        "\("report".counted(refused.value)) came since the start for a namespace or type that is not configured",
+        advice: "`prismctl tail --refused` shows each, with the lines to add")
     }
   }
 

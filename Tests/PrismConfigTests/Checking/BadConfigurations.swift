@@ -403,7 +403,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       "an unreadable certificate beside its key", "namespaces.d/shop.yaml",
       "monitorList: [{type: order}]\ntls: {certFile: none.pem, keyFile: key.pem}\n",
       [
-        "namespaces.d/shop.yaml:2: tls.certFile: is none.pem, which cannot be read in . nor in namespaces.d: No such file or directory"
+        "namespaces.d/shop.yaml:2: tls.certFile: is none.pem, which cannot be read in . or in namespaces.d: No such file or directory"
       ]),
     BadConfiguration(
       "an unknown cipher for a key that would not fit", "namespaces.d/shop.yaml",

@@ -162,7 +162,7 @@ extension CrashSpool {
   private func settle(_ report: SpoolListing.Report, _ answer: SubmissionAnswer, _ folder: SpoolFolder) -> Bool {
     if let refusal = answer.refusal {
       guard refusal.retryMilliseconds == nil && refusal != .stopping else { return false }
-      if refusal.waitsForConfiguration {
+      if refusal.code.waitsForConfiguration {
         hold(report, refusal)
         return true
       }

@@ -2,9 +2,13 @@
 public struct TraceReport: ControlMessage {
   /// The queue of the row.
   public var namespace = "?", kind = "?"
+  /// The type of the report; nil once the row is gone.
+  public var type: String?
+  /// The id of the report that counts this one; nil: it was not collapsed.
+  public var countedOn: String?
   /// The user who reported it; nil if that is no longer known.
   public var userId: Int?
-  /// `waiting`, `claimed`, `delivered` or `dead`.
+  /// `waiting`, `kept`, `claimed`, `delivered`, `dead` or `dropped`.
   public var state = "?"
   /// The time of the report, RFC 3339; nil once the row is delivered and deleted.
   public var createdTime: String?
@@ -16,6 +20,8 @@ public struct TraceReport: ControlMessage {
   public var id: Int?, status: Int?
   /// The collector's message and the time of the refusal, for a dead letter.
   public var message: String?, time: String?
+  /// Of a report that was dropped: the account of the ledger that counts it, as `expired`. `time` says when it left.
+  public var cause: String?
   /// Attempts to deliver the packet.
   public var attempts: Int?
   /// The collector had it already.
@@ -26,14 +32,15 @@ public struct TraceReport: ControlMessage {
   public init() {}
 
   public static let fields: [ControlField<TraceReport>] = [
-    .init("namespace", \.namespace), .init("kind", \.kind), .init(ifPresent: "userId", \.userId),
+    .init("namespace", \.namespace), .init("kind", \.kind), .init(ifPresent: "type", \.type),
+    .init(ifPresent: "countedOn", \.countedOn), .init(ifPresent: "userId", \.userId),
     .init("state", \.state),
     .init(ifPresent: "createdTime", \.createdTime), .init(ifPresent: "packetId", \.packetId),
     .init(ifPresent: "packetTime", \.packetTime), .init(ifPresent: "claimedTime", \.claimedTime),
     .init(ifPresent: "deliveredTime", \.deliveredTime), .init(ifPresent: "id", \.id),
     .init(ifPresent: "status", \.status), .init(ifPresent: "message", \.message), .init(ifPresent: "time", \.time),
     .init(ifPresent: "attempts", \.attempts), .init(ifPresent: "duplicate", \.duplicate),
-    .init(ifPresent: "lastFailure", \.lastFailure),
+    .init(ifPresent: "cause", \.cause), .init(ifPresent: "lastFailure", \.lastFailure),
   ]
 
   /// Whether the row may still be delivered without an operator.
