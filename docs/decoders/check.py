@@ -8,6 +8,7 @@ import prism_keys, prism_packet
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIBRARIES = ["-lcrypto", "-lz", "-lzstd"]
+UNREAD = ("Prism-Version", "Prism-Key-Id")  # by the decoder in C; a receiver reads them
 failures = []
 
 
@@ -30,8 +31,9 @@ def in_python(vector):
     return rows, [payload.hex() for payload in payloads]
 
 
-def in_c(program, vector, folder):
-    (folder / "headers").write_text("".join(f"{name}: {value}\n" for name, value in vector["headers"].items()))
+def in_c(program, vector, folder, line="{}: {}\n", more=""):
+    lines = "".join(line.format(*header) for header in vector["headers"].items()) + more
+    (folder / "headers").write_bytes(lines.encode())
     (folder / "body").write_bytes(bytes.fromhex(vector["body"]))
     (folder / "dictionary").write_bytes(bytes.fromhex(vector.get("dictionary", "")))
     arguments = [program, vector["key"], folder / "headers", folder / "body", folder / "dictionary"]
@@ -70,10 +72,15 @@ def run(folder):
         expect(f"Python, {vector['name']}", in_python(vector), (vector["metas"], vector["payloads"]))
         found = in_c(programs["open_packet"], vector, folder)
         expect(f"C, {vector['name']}", found, (vector["lines"], vector["payloads"]))
+        found = in_c(programs["open_packet"], vector, folder, "{}:{} \r\n")
+        expect(f"C, CRLF and other spaces, {vector['name']}", found, (vector["lines"], vector["payloads"]))
+        for name in vector["headers"]:
+            again = in_c(programs["open_packet"], vector, folder, more=f"{name.lower()}: x\n")
+            expect(f"C, {name} twice, {vector['name']}", again in ("header", "contentType"), name not in UNREAD)
     for vector in vectors("columns"):
         expect(f"Python, {vector['name']}", in_python(vector), vector["why"] or (prism_packet.rows_of(
             "\n".join(vector["lines"]).encode()), []))
-    for vector in vectors("packets-refused"):
+    for vector in vectors("packets-refused") + vectors("headers-refused"):
         expect(f"Python, {vector['name']}", in_python(vector), vector["why"])
         expect(f"C, {vector['name']}", in_c(programs["open_packet"], vector, folder), vector["why"])
 

@@ -3,19 +3,12 @@
  * usage: open_packet KEY-HEX HEADERS BODY DICTIONARY     three files; DICTIONARY may be empty
  * Prints the lines of the meta block, a line `--`, and each payload in hex. Else ends with 1, the reason on stderr.
  * cc open_packet.c -lcrypto -lz -lzstd */
-#include "common.h"
+#include "ciphers.h"
+#include "headers.h"
 #include <zstd.h>
 
 static bytes key, dictionary;
-static char *headers, value[1 << 12];
 
-static const char *header(const char *name) { /* the empty string if it is absent */
-  size_t size = strlen(name);
-  value[0] = 0;
-  for (char *line = headers; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
-    if (!strncmp(line, name, size) && line[size] == ':') sscanf(line + size + 2, "%4095[^\n]", value);
-  return value;
-}
 static bytes context(int is_payload) {
   const char *names[] = {"Prism-Device-Id", "Prism-Namespace", "Prism-Packet-Id", NULL,
                          "Prism-Depends-On", "Prism-Item-Count", "Prism-Ledger", "Prism-Sent-Time"};
@@ -30,6 +23,7 @@ static bytes unpack(bytes in) {
   unsigned named = strtoul(header("Prism-Dictionary"), NULL, 10);
   if (in.size < 4 || memcmp(in.at, "\x28\xb5\x2f\xfd", 4) || ZSTD_getDictID_fromFrame(in.at, in.size) != named ||
       ZSTD_findFrameCompressedSize(in.at, in.size) != in.size) refuse("unpackFailed");
+  if (ZSTD_getFrameContentSize(in.at, in.size) > PLAIN_MAX) refuse("unpackFailed"); /* or a frame that does not say it */
   bytes out = take(PLAIN_MAX);
   out.size = ZSTD_decompress_usingDict(ZSTD_createDCtx(), out.at, out.size, in.at, in.size, dictionary.at,
                                        named ? dictionary.size : 0);
@@ -63,6 +57,7 @@ static int is_one_object(const char *line, size_t size) { /* `{"$common":{…}}`
 static int count_rows(bytes text) {
   int rows = 0;
   if (!text.size || text.at[0] != '{') refuse("unpackFailed");
+  if (strlen((char *)text.at) != text.size) refuse("metaSyntax"); /* a byte 0 would hide what is behind it */
   for (char *line = (char *)text.at, *end; line; line = end ? end + 1 : NULL) {
     size_t size = (end = strchr(line, '\n')) ? (size_t)(end - line) : strlen(line);
     int is_common = !strncmp(line, "{\"$common\":{", 12);
@@ -77,9 +72,10 @@ int main(int argc, char **argv) {
   if (argc != 5) refuse("usage: open_packet KEY-HEX HEADERS BODY DICTIONARY");
   bytes blocks[256] = {file(argv[3])}, body = blocks[0];
   headers = (char *)file(argv[2]).at, key = unhex(argv[1]), dictionary = file(argv[4]);
+  check_headers();
   int is_payload = strstr(header("Content-Type"), "payload") != NULL;
+  const EVP_CIPHER *cipher = cipher_of(header("Prism-Cipher"), key);
   bytes bound = context(is_payload);
-  char *cipher = strdup(header("Prism-Cipher"));
   check_mac(cipher, key, bound, body, header("Prism-Mac"));
   unsigned count = is_payload ? split(body, blocks) : 0;
   for (unsigned n = 0; n <= count; n++) {

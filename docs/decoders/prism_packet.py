@@ -1,20 +1,21 @@
 """Opens packets of version 2 as docs/packet.md says: a reference to start from, or to compare with."""
-import hmac, json, struct, zlib
+import hmac, io, json, struct
 import zstandard
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 import prism_columns
-from prism_keys import Refused, check, context, hkdf
+from prism_keys import Refused, check, check_headers, cipher_of, context, gunzip, hkdf
 
 LINE_MAX = 10_240
 
 
 def decrypt(block, key, cipher, associated):
     try:
-        if cipher != "aes-128-cbc":
+        if cipher in ("aes-128-gcm", "aes-256-gcm"):
             return AESGCM(key).decrypt(block[:12], block[12:], associated)
+        check(cipher == "aes-128-cbc", "header")  # check_mac came before
         decryptor = Cipher(algorithms.AES(key), modes.CBC(block[:16])).decryptor()
         padded, unpadder = decryptor.update(block[16:]) + decryptor.finalize(), padding.PKCS7(128).unpadder()
         return unpadder.update(padded) + unpadder.finalize()
@@ -26,19 +27,24 @@ def unpack(packed, headers, dictionary, size_max):
     encoding, named = headers["Prism-Encoding"], int(headers.get("Prism-Dictionary", 0))
     if encoding == "none":
         return packed
+    if encoding == "gzip":
+        return gunzip(packed, size_max)
+    check(encoding == "zstd", "header")
     try:
-        if encoding == "gzip":
-            stream = zlib.decompressobj(31)
-        else:
-            check(packed[:4] == b"\x28\xb5\x2f\xfd", "unpackFailed")
-            check(zstandard.get_frame_parameters(packed).dict_id == named, "unpackFailed")
-            words = zstandard.ZstdCompressionDict(dictionary) if named else None
-            stream = zstandard.ZstdDecompressor(dict_data=words, max_window_size=1 << 23).decompressobj()
-        plain = stream.decompress(packed, size_max + 1) if encoding == "gzip" else stream.decompress(packed)
-        check(len(plain) <= size_max, "tooLarge")
+        check(packed[:4] == b"\x28\xb5\x2f\xfd", "unpackFailed")
+        check(zstandard.get_frame_parameters(packed).dict_id == named, "unpackFailed")
+        size = zstandard.frame_content_size(packed)  # -1: the frame does not say it
+        check(size >= 0, "unpackFailed")
+        check(size <= size_max, "tooLarge")
+        words = zstandard.ZstdCompressionDict(dictionary) if named else None
+        zstd = zstandard.ZstdDecompressor(dict_data=words, max_window_size=1 << 23)
+        # First with a bound, for a frame may make more than it says; then to the end, which the reader does not tell.
+        check(len(zstd.stream_reader(io.BytesIO(packed)).read(size + 1)) == size, "unpackFailed")
+        stream = zstd.decompressobj()
+        plain = stream.decompress(packed)
         check(stream.eof and not stream.unused_data, "unpackFailed")
         return plain
-    except (zlib.error, zstandard.ZstdError):
+    except zstandard.ZstdError:
         raise Refused("unpackFailed") from None
 
 
@@ -49,20 +55,23 @@ def rows_of(text):
         check(len(line) <= LINE_MAX, "tooLarge")
         if line.startswith(b'{"$common":{'):
             try:
-                value = json.loads(line)
-            except ValueError:
+                value = json.loads(line.decode())
+            except (ValueError, RecursionError):
                 raise Refused("unpackFailed") from None
             check(list(value) == ["$common"], "unpackFailed")
             common = value["$common"]
         else:
-            rows.append({**common, **json.loads(line)})
+            try:
+                rows.append({**common, **json.loads(line.decode())})
+            except (ValueError, TypeError, RecursionError):
+                raise Refused("metaSyntax") from None
     return rows
 
 
 def check_mac(headers, bound, body, key):
-    if headers["Prism-Cipher"] == "aes-128-cbc":
+    if cipher_of(headers, key) == "aes-128-cbc":
         code = hmac.new(hkdf(key, b"prism1 mac"), bound + body, "sha256").hexdigest()
-        check(hmac.compare_digest(code, headers.get("Prism-Mac", "")), "macMismatch")
+        check(hmac.compare_digest(code.encode(), headers.get("Prism-Mac", "").encode()), "macMismatch")
 
 
 def open_dictionary(question, namespace, answer, body, key):
@@ -75,7 +84,8 @@ def open_dictionary(question, namespace, answer, body, key):
 
 
 def open_packet(headers, body, key, dictionary=None, size_max=64 << 20):
-    cipher, bound = headers["Prism-Cipher"], context(headers)
+    check_headers(headers)
+    cipher, bound = cipher_of(headers, key), context(headers)
     check_mac(headers, bound, body, key)
     blocks = [body]
     if headers["Content-Type"].endswith("payload"):

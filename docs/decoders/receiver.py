@@ -1,6 +1,6 @@
 """A receiver: takes packets of version 2, stores each once in SQLite, and answers with the receipt (docs/packet.md).
 Usage: receiver.py PORT KEY-ID=KEY-FILE DATABASE. It needs python3-cryptography and python3-zstandard."""
-import http.server, json, sqlite3, sys
+import http.server, json, re, sqlite3, sys
 from prism_keys import Refused, receipt
 from prism_packet import open_packet
 
@@ -13,12 +13,15 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         size = self.headers.get("Content-Length", "")
-        if not size.isdecimal() or int(size) > BODY_MAX:
+        if not re.fullmatch("[0-9]{1,8}", size) or int(size) > BODY_MAX:
             self.close_connection = True  # the body is not read
             return self.refuse(413, "tooLarge")
         headers, body = {name.title(): value for name, value in self.headers.items()}, self.rfile.read(int(size))
-        if not self.headers.get("Content-Type", "").startswith("application/vnd.prism.") or self.path == "/prism/records":
+        if headers.get("Content-Type") != "application/vnd.prism." + self.path.rsplit("/", 1)[-1]:
             return self.refuse(415, "contentType")
+        names = [name.title() for name in self.headers if name.title().startswith("Prism-")]
+        if len(names) > len(set(names)):
+            return self.refuse(400, "header")  # which of the two is meant?
         if headers.get("Prism-Version") != "2":
             return self.refuse(503, "version")
         if headers.get("Prism-Key-Id") != KEY_ID:
@@ -28,15 +31,14 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             answer = self.store(headers, metas, payloads)
         except Refused as refused:
             return self.refuse(400, str(refused))
-        except (KeyError, ValueError):
-            return self.refuse(400, "header")
         self.answer(200, answer, {"Prism-Receipt": receipt(headers, answer, KEY)})
 
     def store(self, headers, metas, payloads):
         """One transaction, at rest before the answer: a packet that comes again changes nothing."""
         device, namespace, packet = (headers[f"Prism-{name}"] for name in ("Device-Id", "Namespace", "Packet-Id"))
         with DATABASE:
-            known = DATABASE.execute("INSERT OR IGNORE INTO packet VALUES (?)", (packet,)).rowcount == 0
+            row = DATABASE.execute("INSERT OR IGNORE INTO packet VALUES (?, ?, ?)", (device, namespace, packet))
+            known = row.rowcount == 0
             if not known:
                 DATABASE.executemany("INSERT INTO report VALUES (?, ?, ?, ?)", [
                     (device, namespace, json.dumps(meta), payloads[index] if payloads else None)
@@ -62,6 +64,7 @@ if __name__ == "__main__":
         KEY = bytes.fromhex(file.read().strip())
     DATABASE = sqlite3.connect(path)
     DATABASE.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                           "CREATE TABLE IF NOT EXISTS packet (id TEXT PRIMARY KEY);"
+                           "CREATE TABLE IF NOT EXISTS packet (device TEXT, namespace TEXT, id TEXT,"
+                           " PRIMARY KEY (device, namespace, id));"
                            "CREATE TABLE IF NOT EXISTS report (device TEXT, namespace TEXT, meta TEXT, payload BLOB);")
     http.server.HTTPServer(("127.0.0.1", int(port)), Receiver).serve_forever()

@@ -204,10 +204,47 @@ def refused():
     add("unpackFailed", packet("common information that is no object", ['{"$common":{"a":1}', ROWS[0]]))
     add("unpackFailed", packet("common information beside another key", ['{"$common":{"a":1},"b":{}}', ROWS[0]]))
     add("tooLarge", packet("a line of over 10,240 bytes", ['{"a":"%s"}' % ("x" * 10_240)]))
-    words = dictionary()
+    words, state = dictionary(), rng.getstate()
+    frame = zstandard.ZstdCompressor(write_content_size=False).compress(plain)
+    add("unpackFailed", packet("a zstd frame without its size", ROWS[:1], packed=frame, encoding="zstd"))
+    rng.setstate(state)
     add("unpackFailed", packet("a dictionary that is not named", ROWS[:2], count=2, encoding="zstd", dictionary=words))
     add("unpackFailed", packet("another dictionary than it names", ROWS[:2], count=2, encoding="zstd"),
         **{"Prism-Dictionary": "1"})
+    return result
+
+
+def headers_refused():
+    """Headers that are not prism's. Each block is right, as far as the cipher that is said makes a right one."""
+    result = []
+
+    def add(why, vector, sent):
+        fields = {name: value for name, value in {**vector["headers"], **sent}.items() if value is not None}
+        result.append({"name": vector["name"], "key": vector["key"], "headers": fields, "body": vector["body"], "why": why})
+
+    # GCM encrypts in counter mode, from the counter 2 on: without the tag, a cipher that proves nothing reads the packet.
+    for cipher, other in (("aes-128-gcm", "aes-128-ctr"), ("aes-256-gcm", "aes-256-ctr")):
+        vector = packet(f"{other}: a captured packet of another device", ROWS[:2], count=2, cipher=cipher)
+        body = bytes.fromhex(vector["body"])
+        vector["body"] = (body[:12] + bytes.fromhex("00000002") + body[12:-16]).hex()
+        add("header", vector, {"Prism-Cipher": other, "Prism-Device-Id": "c0ffee0123456789c0ffee0123456788"})
+    for cipher in ("nonsense", "", "AES-128-GCM", "aes128", "id-aes128-GCM", "aes-192-gcm", "aes-128-ccm", "aes-128-ocb",
+                   "aes-128-cfb", "aes-128-ecb", "aes-256-cbc", "aes-128-cbc-hmac-sha256", "chacha20-poly1305", "null",
+                   "aes-128-gcm aes-128-cbc", None):
+        add("header", packet(f"the cipher {cipher}", ROWS[:1]), {"Prism-Cipher": cipher})
+    for cipher, other in (("aes-128-gcm", "aes-256-gcm"), ("aes-256-gcm", "aes-128-gcm"), ("aes-256-gcm", "aes-128-cbc")):
+        add("keyLength", packet(f"the key of {cipher} for {other}", ROWS[:1], cipher=cipher), {"Prism-Cipher": other})
+    vector = packet("a code in upper case", ROWS[:1], cipher="aes-128-cbc")
+    add("macMismatch", vector, {"Prism-Mac": vector["headers"]["Prism-Mac"].upper()})
+    add("macMismatch", packet("a code that is no ASCII", ROWS[:1], cipher="aes-128-cbc"), {"Prism-Mac": "größe"})
+    for encoding in ("nonsense", "", "GZIP", "deflate", None):
+        add("header", packet(f"the encoding {encoding}", ROWS[:1]), {"Prism-Encoding": encoding})
+    for kind in ("application/json", "application/vnd.prism.records", "application/vnd.prism.meta; charset=utf-8", None):
+        add("contentType", packet(f"the type {kind}", ROWS[:1]), {"Content-Type": kind})
+    own = {"Prism-Packet-Id": "01932E6A-7c00-7abc-8def-0123456789ab", "Prism-Depends-On": "before", "Prism-Item-Count": "01",
+           "Prism-Sent-Time": "-1", "Prism-Dictionary": "1x"}
+    for name, value in own.items():
+        add("header", packet(f"{name}: {value}", ROWS[:1], **{name: value}), {})
     return result
 
 
@@ -472,6 +509,6 @@ def columns():
 folder = pathlib.Path(__file__).parent
 for name, vectors in (("packets", taken()), ("packets-refused", refused()), ("receipts", receipts()),
                       ("device-keys", device_keys()), ("sealed-payloads", sealed()),
-                      ("dictionaries", dictionaries()), ("columns", columns())):
+                      ("dictionaries", dictionaries()), ("columns", columns()), ("headers-refused", headers_refused())):
     (folder / f"{name}.json").write_text(json.dumps(vectors, indent=1, ensure_ascii=False) + "\n")
     print(f"{name}.json: {len(vectors)}")

@@ -56,11 +56,25 @@ struct V2VectorTests {
   @Test("a packet that was changed, or is not a packet, is refused for its reason")
   func refused() throws {
     let vectors = try V2Vectors.load("packets-refused")
-    try #require(vectors.count == 49)
+    try #require(vectors.count == 50)
     for vector in vectors {
       let name = try #require(vector["name"]?.string)
       let why = vector["why"]?.string
       #expect("\(name)") { try V2Vectors.read(vector) } throws: { ($0 as? PacketError)?.rawValue == why }
+    }
+  }
+
+  @Test("headers that are not prism's are refused, among them each cipher that proves nothing") func headers() throws {
+    let vectors = try V2Vectors.load("headers-refused")
+    try #require(vectors.count == 37)
+    for vector in vectors {
+      let name = try #require(vector["name"]?.string)
+      let why = vector["why"]?.string.flatMap { PacketError(rawValue: $0) }
+      #expect("\(name)") {
+        try V2Vectors.read(vector)
+      } throws: {
+        why == nil ? $0 is PacketHeaderFault : ($0 as? PacketError) == why
+      }
     }
   }
 
