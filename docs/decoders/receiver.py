@@ -1,10 +1,11 @@
 """A receiver: takes packets of version 2, stores each once in SQLite, and answers with the receipt (docs/packet.md).
 Usage: receiver.py PORT KEY-ID=KEY-FILE DATABASE. It needs python3-cryptography and python3-zstandard."""
-import http.server, json, re, sqlite3, sys
+import http.server, json, re, sqlite3, sys, threading
 from prism_keys import Refused, receipt
 from prism_packet import open_packet
 
 BODY_MAX = 8 << 20
+LOCK = threading.Lock()  # a connection that is kept open must not hold up the others: each has its thread
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
@@ -36,7 +37,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
     def store(self, headers, metas, payloads):
         """One transaction, at rest before the answer: a packet that comes again changes nothing."""
         device, namespace, packet = (headers[f"Prism-{name}"] for name in ("Device-Id", "Namespace", "Packet-Id"))
-        with DATABASE:
+        with LOCK, DATABASE:
             row = DATABASE.execute("INSERT OR IGNORE INTO packet VALUES (?, ?, ?)", (device, namespace, packet))
             known = row.rowcount == 0
             if not known:
@@ -62,9 +63,9 @@ if __name__ == "__main__":
     KEY_ID, key_file = key.split("=", 1)
     with open(key_file) as file:
         KEY = bytes.fromhex(file.read().strip())
-    DATABASE = sqlite3.connect(path)
+    DATABASE = sqlite3.connect(path, check_same_thread=False)
     DATABASE.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                            "CREATE TABLE IF NOT EXISTS packet (device TEXT, namespace TEXT, id TEXT,"
                            " PRIMARY KEY (device, namespace, id));"
                            "CREATE TABLE IF NOT EXISTS report (device TEXT, namespace TEXT, meta TEXT, payload BLOB);")
-    http.server.HTTPServer(("127.0.0.1", int(port)), Receiver).serve_forever()
+    http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Receiver).serve_forever()
