@@ -8,7 +8,7 @@ import uuid
 import machine
 
 SETUP = """
-sed -i "s|^  #allow: [[]]|  allow: [run]|; s|^  #units: .*|  units: [till, fails, absent]|" /etc/prism/prismd.yaml
+sed -i "s|^#commands:|commands:|; s|^  #allow: [[]]|  allow: [run]|; s|^  #units: .*|  units: [till, fails, absent]|" /etc/prism/prismd.yaml
 cat >>/etc/prism/namespaces.d/prism.yaml <<'YAML'
 recordIntervalSecond: 1
 YAML

@@ -12,7 +12,6 @@ import unittest
 import machine
 
 SOURCES = """
-sed -i '/^journal:$/d; /^host:$/d; /^crashSpool:$/d' /etc/prism/prismd.yaml
 cat >>/etc/prism/prismd.yaml <<'YAML'
 journal:
   match: [{unit: talker.service}]

@@ -49,7 +49,9 @@ class UnitTests(machine.Case):
         self.machine.run("groupadd --system ops")
         member, stranger = [f"setpriv --reuid 12345 --regid 12345 {groups} prismctl network"
                             for groups in ["--groups $(getent group ops | cut -d: -f3)", "--clear-groups"]]
-        self.machine.run("sed -i '/^control:/,$s|^  #group: root|  group: ops|' /etc/prism/prismd.yaml; systemctl reload prismd")
+        self.machine.run(
+            "sed -i 's|^#control:|control:|; /^control:/,$s|^  #group: root|  group: ops|' /etc/prism/prismd.yaml; "
+            "systemctl reload prismd")
         self.machine.run(member)
         self.assertNotEqual(self.machine.try_run(stranger).returncode, 0)
         self.machine.run("sed -i 's|^  group: ops|  #group: root|' /etc/prism/prismd.yaml; systemctl reload prismd")

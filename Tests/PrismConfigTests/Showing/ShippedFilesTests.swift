@@ -1,3 +1,4 @@
+import Foundation
 import PrismConfig
 import PrismProtocol
 import Testing
@@ -76,7 +77,7 @@ struct ShippedFilesTests {
   @Test("the example of a business namespace loads as it is")
   func example() throws {
     let folder = try ConfigurationFolder([
-      "prismd.yaml": "keys: [{id: k1, file: k1.key}]", "k1.key": FilesTests.key,
+      "prismd.yaml": "keys: [{id: main, file: main.key}]", "main.key": FilesTests.key,
       "namespaces.d/shop.yaml": Repository.text("config/namespaces.d/shop.yaml.example"),
     ])
     #expect(folder.faultLines().isEmpty)
@@ -87,11 +88,53 @@ struct ShippedFilesTests {
     let folder = try ConfigurationFolder([
       "prismd.yaml": Self.uncommented(Self.daemonSample),
       "namespaces.d/prism.yaml": Self.uncommented(Self.namespaceSample),
-      "k1.key": FilesTests.key, "collector.token": "t", "remote.token": "t", "forward.key": "t",
+      "main.key": FilesTests.key, "collector.token": "t", "remote.token": "t", "forward.key": "t",
       "ca.pem": FilesTests.certificate,
       "client.pem": FilesTests.certificate, "client.key": FilesTests.privateKey,
     ])
     #expect(folder.faultLines().isEmpty)
+  }
+
+  @Test("each key may also be written at the end of the installed files")
+  func appended() throws {
+    let folder = try ConfigurationFolder([
+      "prismd.yaml": Self.daemonSample + Self.uncommented(Self.daemonSample),
+      "namespaces.d/prism.yaml": Self.namespaceSample + Self.uncommented(Self.namespaceSample),
+      "main.key": FilesTests.key, "collector.token": "t", "remote.token": "t", "forward.key": "t",
+      "ca.pem": FilesTests.certificate, "client.pem": FilesTests.certificate, "client.key": FilesTests.privateKey,
+    ])
+    #expect(folder.faultLines().isEmpty)
+  }
+
+  @Test("each block of the pages for the daemon or the collector is sound at the end of the installed file")
+  func blocks() throws {
+    let pages = try FileManager.default.contentsOfDirectory(atPath: Repository.root.appending(path: "docs").path)
+    var first: Set<String> = []
+    for page in pages where page.hasSuffix(".md") {
+      let parts = try Repository.text("docs/\(page)").components(separatedBy: "```yaml\n").dropFirst()
+      for block in parts.map({ $0.components(separatedBy: "```")[0] }) {
+        let keys = block.split(separator: "\n").filter { $0.first?.isLetter == true }.map { $0.prefix { $0 != ":" } }
+        if Self.holds(DaemonKeys.table, keys) {
+          let folder = try ConfigurationFolder(["prismd.yaml": Self.daemonSample + block])
+          #expect(folder.faultLines().isEmpty, "docs/\(page):\n\(block)")
+        } else if Self.holds(CollectorKeys.table, keys), !keys.contains("keys") {
+          let folder = try ConfigurationFolder(Self.collectorFiles(Self.collectorSample + block))
+          #expect(throws: Never.self, "docs/\(page):\n\(block)") { try Self.load(folder) }
+        } else {
+          continue
+        }
+        first.insert(String(keys[0]))
+      }
+    }
+    #expect(
+      first.isSuperset(of: [
+        "commands", "crashSpool", "forward", "host", "journal", "metrics", "notices", "otlp", "outputs", "reader",
+        "remote",
+      ]))
+  }
+
+  private static func holds<Target>(_ table: KeyTable<Target>, _ keys: [Substring]) -> Bool {
+    !keys.isEmpty && Set(keys).isSubset(of: table.keys.map { $0.name.prefix { $0 != "." } })
   }
 
   private static func uncommented(_ text: String) -> String {
@@ -101,17 +144,24 @@ struct ShippedFilesTests {
   @Test("the collector's file is sound as it is installed, and with every # taken off")
   func collector() throws {
     for text in [Self.collectorSample, Self.uncommented(Self.collectorSample)] {
-      let folder = try ConfigurationFolder([
-        "collector.yaml": text, "keys/main.key": FilesTests.key, "keys/pgpass": "", "keys/seal.pem": "",
-        "keys/collector.tokens": "", "keys/reader.tokens": "", "keys/operator.tokens": "",
-        "keys/collector.pem": FilesTests.certificate, "keys/collector.key": FilesTests.privateKey,
-        "keys/senders.pem": FilesTests.certificate, "keys/signing.pem": "", "remote.d/README": "",
-      ])
-      let loaded = try CollectorLoader(
-        path: "\(folder.path)/collector.yaml", flags: [], environment: [:], checks: .none
-      ).load()
+      let loaded = try Self.load(ConfigurationFolder(Self.collectorFiles(text)))
       #expect(loaded.listen == "127.0.0.1:8480" && loaded.keys.map(\.id) == ["main"])
     }
+  }
+
+  /// The collector's file, and all that it may name.
+  private static func collectorFiles(_ text: String) -> [String: String] {
+    [
+      "collector.yaml": text, "keys/main.key": FilesTests.key, "keys/pgpass": "", "keys/seal.pem": "",
+      "keys/collector.tokens": "", "keys/reader.tokens": "", "keys/operator.tokens": "",
+      "keys/collector.pem": FilesTests.certificate, "keys/collector.key": FilesTests.privateKey,
+      "keys/senders.pem": FilesTests.certificate, "keys/signing.pem": "", "remote.d/README": "",
+      "keys/clickhouse.password": "secret", "keys/kafka.properties": "", "keys/hook.secret": "secret",
+    ]
+  }
+
+  private static func load(_ folder: ConfigurationFolder) throws -> CollectorConfiguration {
+    try CollectorLoader(path: "\(folder.path)/collector.yaml", flags: [], environment: [:], checks: .none).load()
   }
 
   static let daemonSample = KeyReference.sample(
@@ -120,7 +170,8 @@ struct ShippedFilesTests {
       # yaml-language-server: $schema=prismd.schema.json
       #
       # prismd.yaml: the daemon's own file. A namespace is configured by namespaces.d/NAME.yaml beside it.
-      # Every key is here, in a comment, with its default or an example: take the # off to set it.
+      # Every key is here, in a comment, with its default or an example. To set one, take the # off its line and off the
+      # line of its group, or write it at the end of this file.
       #   prismctl config check /etc/prism/prismd.yaml     finds every fault
       #   systemctl reload prismd                          takes it over, or nothing of it
 
@@ -128,7 +179,7 @@ struct ShippedFilesTests {
     examples: [
       "ingest.group": "root", "control.group": "root", "control.readers": "root",
       "common": "{region: eu, rack: \"${RACK:-none}\"}",
-      "keys": "[{id: k1, file: k1.key}]", "network.interfaces": "{\"wwan*\": metered, tun0: ignored}",
+      "keys": "[{id: main, file: main.key}]", "network.interfaces": "{\"wwan*\": metered, tun0: ignored}",
       "remote.url": "https://config.example.com/prism", "remote.allow": "[isUpload, isGather, maxItem, monitorList]",
       "remote.publicKey": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "remote.tokenFile": "remote.token",
       "remote.caFile": "ca.pem", "remote.certFile": "client.pem", "remote.keyFile": "client.key",
@@ -147,14 +198,15 @@ struct ShippedFilesTests {
       # yaml-language-server: $schema=../namespace.schema.json
       #
       # The built-in namespace prism. It works without this file, but sends nothing before it has a url.
-      # Every key is here, in a comment, with its default or an example: take the # off to set it.
+      # Every key is here, in a comment, with its default or an example. To set one, take the # off its line and off the
+      # line of its group, or write it at the end of this file.
 
       """,
     examples: [
       "url": "https://collector.example.com", "appVersion": "1.0.0",
       "monitorList":
         "[{type: appCrash, isRealtime: true, isUploadPayload: true}, {type: net, onlyWifi: true}, {type: log, keep: ring}]",
-      "keyId": "k1", "seal.publicKey": "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=",
+      "keyId": "main", "seal.publicKey": "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=",
       "authorization.tokenFile": "collector.token", "tls.caFile": "ca.pem", "tls.certFile": "client.pem",
       "tls.keyFile": "client.key", "allow.users": "[root, 1000]", "allow.groups": "[root]",
       "allow.units": "[\"shop-*.service\"]", "maxUserMByte": "64",
@@ -169,7 +221,8 @@ struct ShippedFilesTests {
       # yaml-language-server: $schema=collector.schema.json
       #
       # The configuration of prism-collector.service.
-      # Every key is here; those in a comment have their default or an example: take the # off to set one.
+      # Every key is here; those in a comment have their default or an example. To set one, take the # off its line and
+      # off the line of its group, or write it at the end of this file.
       #   prism-collector check --config /etc/prism/collector.yaml     finds every fault
       #   systemctl enable --now prism-collector                       starts it
       #   systemctl restart prism-collector                            applies a change

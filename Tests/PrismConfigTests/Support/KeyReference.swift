@@ -32,7 +32,8 @@ enum KeyReference {
 
   private static func code(_ text: String, isValue: Bool) -> String { isValue ? "`\(text)`" : text }
 
-  /// Every key in a comment with its meaning, range, unit and default: taking the `#` off its line is all it takes.
+  /// Every key in a comment with its meaning, range, unit and default. To set one, take the `#` off its line and off its
+  /// group's, or write both at the end: a group that stood there empty would occur twice.
   /// - Parameter set: keys that are not in a comment.
   static func sample<Target>(
     _ table: KeyTable<Target>, head: String, examples: [String: String], set: Set<String> = []
@@ -42,7 +43,7 @@ enum KeyReference {
     for key in table.keys {
       let parts = key.name.split(separator: ".", maxSplits: 1).map(String.init)
       let indent = parts.count == 2 ? "  " : ""
-      if parts.count == 2, parts[0] != group { result += "\n\(parts[0]):" }
+      if parts.count == 2, parts[0] != group { result += "\n#\(parts[0]):" }
       group = parts.count == 2 ? parts[0] : ""
       let unit = key.unit.isEmpty ? "" : " \(key.unit)"
       let meaning =
