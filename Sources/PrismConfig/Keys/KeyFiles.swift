@@ -43,7 +43,7 @@ extension ValueForm where Value == String {
 }
 
 extension ValueForm where Value == [DaemonConfiguration.Key] {
-  static var keyFiles: Self { keys(KeyFileDraft.keys, like: "{id: k1, file: k1.key}", atLeast: 0) }
+  static var keyFiles: Self { keys(KeyFileDraft.keys, like: "{id: main, file: main.key}", atLeast: 0) }
   static var collectorKeys: Self {
     keys(KeyFileDraft.collectorKeys, like: "{id: main, file: keys/main.key}", atLeast: 1)
   }

@@ -64,9 +64,9 @@ package enum NamespaceKeys {
       remote: .ifSigned, "the age at which a stored row is dropped"),
     Key("onlyWifi", .bool, at: \.value.onlyWifi, remote: .standard, "the default of the types' `onlyWifi`"),
     Key(
-      "monitorList", .monitorList, at: \.types, default: "none; `prism` has its own, see below",
+      "monitorList", .monitorList, at: \.types, default: "none; of `prism` appCrash, appLag, appBoot, net, netError",
       remote: .standard,
-      "the accepted types: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above). Rules for its reports before they are stored: `redact`, `sample`, `sampleBy`, `perMinute`, `collapse`"
+      "the accepted types: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above), `keep`. Rules for its reports before they are stored: `redact`, `sample`, `sampleBy`, `perMinute`, `collapse`"
     ),
     Key(
       "maxStoreMByte", .mebibytes(1...65_536), at: \.value.maxStoreBytes, remote: .ifSigned,

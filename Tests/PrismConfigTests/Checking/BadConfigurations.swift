@@ -173,7 +173,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       ]),
     BadConfiguration(
       "keys that are a map", "prismd.yaml", "keys: {id: k1, file: k1.key}\n",
-      ["prismd.yaml:1: keys: is a map, must be a list of keys like {id: k1, file: k1.key}"]),
+      ["prismd.yaml:1: keys: is a map, must be a list of keys like {id: main, file: main.key}"]),
     BadConfiguration(
       "a key without a file", "prismd.yaml", "keys:\n  - id: k1\n",
       ["prismd.yaml:2: keys[0].file: is missing, must be the path of a key file"]),
