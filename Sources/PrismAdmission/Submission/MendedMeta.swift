@@ -1,7 +1,7 @@
 import PrismBase
 import PrismProtocol
 
-/// The meta of a report whose sender can't send it again (docs/crash-spool.md, "What is mended"). It says in `MENDED` what
+/// The meta of a report whose sender can't send it again (docs/crash-spool.md, "What is repaired"). It says in `MENDED` what
 /// was changed; a text that it does not hold whole is the payload. Pure.
 public struct MendedMeta: Sendable, Equatable {
   /// The member that says what was changed: `utf8`, `json`, `cut`, or `text`.
@@ -48,7 +48,7 @@ public struct MendedMeta: Sendable, Equatable {
     meta = [UInt8(ascii: "{")] + Self.members(of: object) + mark
   }
 
-  /// The text with each fault replaced that has a replacement (docs/crash-spool.md, "What is mended").
+  /// The text with each fault replaced that has a replacement (docs/crash-spool.md, "What is repaired").
   public static func sound(_ text: [UInt8]) -> [UInt8] { mended(text).text }
 
   private static func isObject(_ text: [UInt8]) -> Bool {

@@ -33,7 +33,7 @@ enum KeyReference {
   private static func code(_ text: String, isValue: Bool) -> String { isValue ? "`\(text)`" : text }
 
   /// Every key in a comment with its meaning, range, unit and default. To set one, take the `#` off its line and off its
-  /// group's, or write both at the end: a group that stood there empty would occur twice.
+  /// group's, or write both at the end. So no group is there empty: it would occur twice.
   /// - Parameter set: keys that are not in a comment.
   static func sample<Target>(
     _ table: KeyTable<Target>, head: String, examples: [String: String], set: Set<String> = []
