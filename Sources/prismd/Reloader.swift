@@ -141,7 +141,7 @@ actor Reloader: ConfigurationSource {
     return .inForce(generation: change.new.generation, changes: difference.lines)
   }
 
-  /// What a file brought just now is told to an operator who asks for it after the watch has found it.
+  /// Answers an operator who asks for changes that the watch has just taken.
   private func unchanged(_ generation: Int) -> ReloadOutcome {
     guard let taken, case let age = ContinuousClock.now - taken.at, age < Self.newsAgeMax else {
       return .inForce(generation: generation, changes: [])

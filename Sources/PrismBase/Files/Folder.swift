@@ -56,6 +56,12 @@ public enum Folder {
     }
   }
 
+  /// Whether a folder is there and this process's user is its owner.
+  public static func isOwn(_ folder: String) -> Bool {
+    var facts = stat()
+    return stat(folder, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR && facts.st_uid == geteuid()
+  }
+
   /// Gives a file that root made to the owner of a folder: commands of root's leave no file that its service can't open.
   public static func giveToOwner(_ path: String, of folder: String) {
     var facts = stat()

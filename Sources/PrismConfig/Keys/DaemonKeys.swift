@@ -90,8 +90,8 @@ package enum DaemonKeys {
       "host.namespace", .namespaceName, optional: \.host.namespace, default: "host",
       "the namespace of the machine's reports"),
     Key(
-      "crashSpool.folder", .path(), optional: \.crashSpool.folder,
-      "a folder where programs that can't wait leave reports, /var/spool/prism for clients with their defaults; it belongs to the daemon's user, with mode 3733"
+      "crashSpool.folder", .path(), optional: \.crashSpool.folder, default: "/var/spool/prism if it is the daemon's",
+      "a folder where programs that can't wait leave reports; it belongs to the daemon's user, with mode 3733"
     ),
     Key(
       "crashSpool.userMByte", .mebibytes(1...1024), at: \.crashSpool.userBytesMax,

@@ -218,7 +218,7 @@ struct DeadLetters: StoreOperations {
     let size = row.int(.size)
     state[queue].remove(1, bytes: size, from: .dead, to: account)
     state.shares[queue.namespace]?.remove(size, from: RowOwner(stored: row.int64(.user)))
-    transaction.noteDeparture(of: IDRuns(row.int64(.row)), queue, to: account)
+    transaction.memory.noteDeparture(of: IDRuns(row.int64(.row)), queue, to: account)
     return true
   }
 }

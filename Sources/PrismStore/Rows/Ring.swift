@@ -105,7 +105,7 @@ struct Ring: StoreOperations {
       try members.append(read: row)
       try transaction.freeClientID(key, of: row, queue)
     }
-    transaction.noteDeparture(of: members, queue, to: .overwritten)
+    transaction.memory.noteDeparture(of: members, queue, to: .overwritten)
   }
 
   // MARK: Single rows

@@ -61,7 +61,7 @@ extension StoreTransaction {
       if try isHeldOrDead(row, QueueID(namespace: queue.namespace, kind: kind)) { return }
     }
     try statement(.clientIDs(.delete)).run([":namespace": queue.namespace, ":key": key, ":row": row])
-    memory.departures.free(key, of: row, queue.namespace)
+    memory.policies.departures.free(key, of: row, queue.namespace)
   }
 
   private func isHeldOrDead(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {

@@ -14,13 +14,8 @@ extension StoreTransaction {
     try ShareCount(self).discount(members, queue)
     try deleteRows(members, queue)
     state[queue].remove(members.count, bytes: bytes, from: .waiting, to: account)
-    noteDeparture(of: members, queue, to: account)
+    memory.noteDeparture(of: members, queue, to: account)
     touch(queue)
-  }
-
-  /// For `trace`.
-  func noteDeparture(of members: IDRuns, _ queue: QueueID, to account: Ledger.Account) {
-    memory.departures.add(members, queue, to: account, unixMilliseconds: unixMilliseconds)
   }
 
   /// The same for rows in any order, kept ones among them.
@@ -42,7 +37,7 @@ extension StoreTransaction {
     state[queue].ledger.move(released.count, from: .waiting, to: account)
     try Ring(self).forget(kept.subtracting(released), queue, to: account)
     try deleteRows(kept, queue)
-    noteDeparture(of: kept, queue, to: account)
+    memory.noteDeparture(of: kept, queue, to: account)
   }
 
   /// Moves rows that are not what was stored to `damaged`, and counts them. They are never sent.
@@ -57,7 +52,7 @@ extension StoreTransaction {
     try deleteRows(members, queue)
     state[queue].remove(members.count, bytes: members.isOfRing ? 0 : bytes, from: account, to: .corrupt)
     state.shares[queue.namespace] = nil  // their owners are not known
-    noteDeparture(of: members, queue, to: .corrupt)
+    memory.noteDeparture(of: members, queue, to: .corrupt)
     touch(queue)
     memory.log.error(
       "stored reports are damaged: they are set aside and not sent",

@@ -50,7 +50,7 @@ struct Trace: StoreOperations {
   /// Rows of clients' ids that are free again.
   private func dropped(_ reportID: String) -> [Candidate] {
     state.names.namespaces.keys.sorted().flatMap { namespace in
-      transaction.memory.departures.rows(of: reportID, namespace).map { (namespace, $0.row, $0.userID) }
+      transaction.memory.policies.departures.rows(of: reportID, namespace).map { (namespace, $0.row, $0.userID) }
     }
   }
 
@@ -89,7 +89,7 @@ struct Trace: StoreOperations {
       return RowID.isKept(row) && !state[queue].isReleased(row) ? .kept : .waiting
     }
     if let dead = try DeadLetters(transaction).place(of: row, queue) { return dead }
-    return try delivered(row, queue) ?? transaction.memory.departures.place(of: row, queue)
+    return try delivered(row, queue) ?? transaction.memory.policies.departures.place(of: row, queue)
   }
 
   private func delivered(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> TracedRow.Place? {

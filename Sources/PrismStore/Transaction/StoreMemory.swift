@@ -8,7 +8,6 @@ final class StoreMemory {
   var state: StoreState
   var policies = PolicyState()
   var deliveries = UnwrittenDeliveries()
-  var departures = Departures()
   var enrichments = EnrichmentCache()
   var salvage = SalvageWork()
   var clock: StoreClock
@@ -39,6 +38,11 @@ final class StoreMemory {
     self.state = state
     clock.forgetWritten()
     salvage.forgetFiles()
+  }
+
+  /// Rows left without a packet.
+  func noteDeparture(of members: IDRuns, _ queue: QueueID, to account: Ledger.Account) {
+    policies.departures.add(members, queue, to: account, unixMilliseconds: time.unixMilliseconds)
   }
 
   /// A transaction is committed.
@@ -73,6 +77,7 @@ struct PolicyState {
   var expiring: [NamespaceName: Dropped] = [:]
   /// The last one that was complete.
   var expiries: [NamespaceName: Expiry] = [:]
+  var departures = Departures()
 }
 
 /// Deliveries that are not in the database yet. A kill loses them: then `trace` knows nothing of these packets.

@@ -27,15 +27,15 @@ import Testing
   }
 
   private func withSpool(
-    userBytesMax: Int = 1_048_576, _ body: (IngestRig, CrashSpool) async throws -> Void
+    userBytesMax: Int = 1_048_576, isConfigured: Bool = true, _ body: (IngestRig, CrashSpool) async throws -> Void
   ) async throws {
     try await withIngestRig { rig in
       let log = Logger(write: { [self] line in lines.withLock { $0.append(line) } })
-      let spool = CrashSpool(sink: rig.server, log: log) { [self] result in
+      let spool = CrashSpool(sink: rig.server, log: log, standardFolder: isConfigured ? "/none" : folder.path) { [self] result in
         counts.withLock { $0[result.status, default: 0] += 1 }
       }
       var settings = DaemonConfiguration.CrashSpool()
-      (settings.folder, settings.userBytesMax) = (folder.path, userBytesMax)
+      (settings.folder, settings.userBytesMax) = (isConfigured ? folder.path : nil, userBytesMax)
       await spool.follow(settings)
       try await body(rig, spool)
       await spool.stop()
@@ -61,6 +61,16 @@ import Testing
       #expect(String(decoding: first.context.members, as: UTF8.self).contains(#""SYS_PEER_UID":"\#(getuid())""#))
       try await eventually("both are counted") { count(of: 200) == 2 }
     }
+  }
+
+  @Test("without a configured folder the clients' default is read if it is the daemon's own, and no other user's")
+  func standardFolder() async throws {
+    try leave(#"{"n":1}"#, as: "prism.net.a.json")
+    try await withSpool(isConfigured: false) { rig, _ in
+      try await eventually("it is taken") { rig.sink.rowCount == 1 && names.isEmpty }
+    }
+    #expect(!Folder.isOwn("/none") && !Folder.isOwn("/etc/passwd"))
+    #expect(Folder.isOwn(folder.path) && Folder.isOwn("/etc") == (geteuid() == 0))
   }
 
   @Test("a report that may be taken later stays; one that never will is set aside, with the reason in the log")

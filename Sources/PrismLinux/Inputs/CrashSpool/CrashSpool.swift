@@ -50,15 +50,16 @@ public actor CrashSpool {
     let sink: any SubmissionSink
     let time: any TimeSource
     let log: Logger
+    let standardFolder: String
     let count: @Sendable (IngestCounters.InputResult) -> Void
   }
 
-  /// - Parameter count: counts a report of the spool, and its answer as a status of HTTP; 507 for one that was deleted.
+  /// - Parameter standardFolder: where clients leave reports by default. - Parameter count: counts a report of the spool, and its answer as a status of HTTP; 507 for one that was deleted.
   public init(
-    sink: any SubmissionSink, time: any TimeSource = SystemTime(), log: Logger,
+    sink: any SubmissionSink, time: any TimeSource = SystemTime(), log: Logger, standardFolder: String = "/var/spool/prism",
     count: @escaping @Sendable (IngestCounters.InputResult) -> Void
   ) {
-    parts = Parts(sink: sink, time: time, log: log, count: count)
+    parts = Parts(sink: sink, time: time, log: log, standardFolder: standardFolder, count: count)
   }
 
   isolated deinit {
@@ -66,8 +67,10 @@ public actor CrashSpool {
     rounds?.cancel()
   }
 
-  /// Takes the reports of the folder that is configured from now on.
-  public func follow(_ new: DaemonConfiguration.CrashSpool) async {
+  /// Takes the reports of the folder that is configured from now on; without one, of clients' own default if it is this daemon's.
+  public func follow(_ configured: DaemonConfiguration.CrashSpool) async {
+    var new = configured
+    if new.folder == nil, Folder.isOwn(parts.standardFolder) { new.folder = parts.standardFolder }
     guard settings != new else { return }
     await stop()
     settings = new
