@@ -128,12 +128,12 @@ extension PageAPI {
     let (numbers, reach) = try await ask { () throws(StoreFailure) in
       try await scan.numbers(wanted, path: path, grouping)
     }
-    let groups = Self.largest(numbers.map { ReportCount(time: 0, group: $0.group, count: 1) }).groups
-    var (all, cells) = ([String: [Double]](), [Int64: [String: [Double]]]())
+    let groups = Self.largest(numbers.map { ReportCount(time: 0, group: $0.group, count: $0.values.total) }).groups
+    var (all, cells) = ([String: NumberCounts](), [Int64: [String: NumberCounts]]())
     for number in numbers {
       let group = groups.contains(number.group) ? number.group : "…"
-      all[group, default: []].append(number.value)
-      cells[number.time, default: [:]][group, default: []].append(number.value)
+      all[group, default: NumberCounts()].add(number.values)
+      cells[number.time, default: [:]][group, default: NumberCounts()].add(number.values)
     }
     let buckets = cells.sorted { $0.key < $1.key }.map { time, groups in
       JSONValue(["time": time, "groups": JSONValue(byName: groups.mapValues { NumberSummary($0).json })])
@@ -203,16 +203,12 @@ struct NumberSummary: Sendable, Equatable {
     ]
   }
 
-  /// - Parameter values: at least one.
-  init(_ values: [Double]) {
-    let sorted = values.sorted()
-    (count, sum) = (sorted.count, sorted.reduce(0, +))
-    (minimum, maximum) = (sorted[0], sorted[sorted.count - 1])
-    (median, percentile95) = (Self.rank(sorted, 50), Self.rank(sorted, 95))
-  }
-
-  /// The nearest rank: the smallest number that this share of all does not exceed.
-  private static func rank(_ sorted: [Double], _ percent: Int) -> Double {
-    sorted[max(0, (sorted.count * percent + 99) / 100 - 1)]
+  /// - Parameter numbers: at least one; all are settled.
+  init(_ numbers: NumberCounts) {
+    let values = numbers.values
+    count = numbers.total
+    sum = numbers.sum
+    (minimum, maximum) = (values[0], values[values.count - 1])
+    (median, percentile95) = (numbers.rank(50), numbers.rank(95))
   }
 }

@@ -18,9 +18,10 @@ protocol ReportQueries: Sendable {
 
   /// The numbers of a field of the meta; reports without a number there are left out.
   /// - Parameter path: keys, from the outermost map on.
+  /// - Parameter limit: of `NumberCounts.size`: soon after it the answer ends.
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> [ReportNumber]
+  ) async throws(StoreFailure) -> [ReportNumbers]
 
   /// Those of one device, or of all, the ones heard of last first.
   func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream]

@@ -73,31 +73,42 @@ struct ReportScan: Sendable {
   func counts(
     _ filter: ReportFilter, _ grouping: ReportGrouping
   ) async throws(StoreFailure) -> (counts: [ReportCount], reach: Reach) {
-    struct Cell: Hashable { let time: Int64, group: String }
     var cells: [Cell: Int] = [:]
     let reach = try await run(filter, countedBy: grouping, within: Self.countBudget) { (part) throws(StoreFailure) in
       for count in try await queries.counts(part, grouping) {
         cells[Cell(time: count.time, group: count.group), default: 0] += count.count
       }
-      return true
+      return cells.count < Self.cellsMax
     }
     let counts = cells.map { ReportCount(time: $0.key.time, group: $0.key.group, count: $0.value) }
-    return (counts.sorted { ($0.time, $0.group) < ($1.time, $1.group) }, reach)
+    let whole = try await cut(reach, cells.count >= Self.cellsMax)
+    return (counts.sorted { ($0.time, $0.group) < ($1.time, $1.group) }, whole)
   }
 
-  /// The most numbers that one question reads.
-  static let numbersMax = 1_000_000
+  private struct Cell: Hashable { let time: Int64, group: String }
+
+  /// One question keeps as many cells of time and group, and as much of numbers.
+  private static let (cellsMax, numbersMax) = (200_000, 3_000_000)
+
+  private func cut(_ reach: Reach, _ isFull: Bool) async throws(StoreFailure) -> Reach {
+    var reach = reach
+    if isFull, let id = reach.id { reach.since = try await receivedTime(from: id) }
+    return reach
+  }
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping
-  ) async throws(StoreFailure) -> (numbers: [ReportNumber], reach: Reach) {
-    var numbers: [ReportNumber] = []
-    var reach = try await run(filter, within: Self.countBudget) { (part) throws(StoreFailure) in
-      numbers += try await queries.numbers(part, path: path, grouping, limit: Self.numbersMax - numbers.count)
-      return numbers.count < Self.numbersMax
+  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], reach: Reach) {
+    var (cells, left): ([Cell: NumberCounts], Int) = ([:], Self.numbersMax)
+    let reach = try await run(filter, within: Self.countBudget) { (part) throws(StoreFailure) in
+      for one in try await queries.numbers(part, path: path, grouping, limit: left) {
+        cells[Cell(time: one.time, group: one.group), default: NumberCounts()].add(one.values)
+      }
+      left = Self.numbersMax - cells.values.reduce(0) { $0 + $1.size }
+      return left > 0
     }
-    if numbers.count >= Self.numbersMax, let id = reach.id { reach.since = try await receivedTime(from: id) }
-    return (numbers, reach)
+    let numbers = cells.map { ReportNumbers(time: $0.key.time, group: $0.key.group, values: $0.value) }
+    return (numbers, try await cut(reach, left <= 0))
   }
 }
 

@@ -24,18 +24,30 @@ public final class RestPacker {
   }
 
   /// - Parameter limits: of the lines and their bytes.
-  /// - Parameter keys: of members that are wanted; others may be left out, but for those of common information. nil: all are.
   /// - Throws: `unpackFailed` for anything but what `pack` made, `countMismatch` and `tooLarge` over the limits.
-  public func unpack(
-    _ packed: ArraySlice<UInt8>, _ limits: PacketLimits, keys: [[UInt8]]? = nil
-  ) throws(PacketError) -> [UInt8] {
+  public func unpack(_ packed: ArraySlice<UInt8>, _ limits: PacketLimits) throws(PacketError) -> [UInt8] {
+    let (head, bytes) = try opened(packed, limits)
+    return if let head { try ColumnBlock.text(bytes, head) } else { bytes }
+  }
+
+  /// Reads of the lines only what is asked for. - Parameter read: gets lines that are there as long as it runs.
+  /// - Throws: as `unpack`, and what `read` throws.
+  public func read<Result>(
+    _ packed: ArraySlice<UInt8>, _ limits: PacketLimits, _ read: (PackedLines) throws -> Result
+  ) throws -> Result {
+    let (head, bytes) = try opened(packed, limits)
+    return try bytes.withUnsafeBufferPointer { try read(PackedLines($0, head)) }
+  }
+
+  /// - Returns: the head and the columns, or no head and the lines.
+  private func opened(
+    _ packed: ArraySlice<UInt8>, _ limits: PacketLimits
+  ) throws(PacketError) -> (ColumnHead?, [UInt8]) {
     guard let form = packed.first.flatMap({ Form(rawValue: $0) }) else { throw .unpackFailed }
-    var bytes = Array(packed.dropFirst())
-    guard form == .columns else { return try unpack(bytes, limits) }
-    let head = try ColumnHead(parsing: bytes)
+    guard form == .columns else { return (nil, try unpack(Array(packed.dropFirst()), limits)) }
+    let head = try ColumnHead(parsing: Array(packed.dropFirst().prefix(ColumnHead.byteCount)))
     try head.check(rows: limits.rowsMax, limits)
-    bytes.removeFirst(ColumnHead.byteCount)
-    return try ColumnBlock.text(try unpack(bytes, limits), head, keys: keys)
+    return (head, try unpack(Array(packed.dropFirst(1 + ColumnHead.byteCount)), limits))
   }
 
   private func unpack(_ bytes: [UInt8], _ limits: PacketLimits) throws(PacketError) -> [UInt8] {

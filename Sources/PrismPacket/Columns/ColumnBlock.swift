@@ -10,27 +10,25 @@ struct ColumnBlock {
   }
 
   private var input: ColumnInput
-  private let head: ColumnHead
-  /// The top-level members that are wanted; nil: all.
-  private let keys: [[UInt8]]?
+  let head: ColumnHead
   /// The pieces of each shape.
-  private var shapes: [Range<Int>] = []
-  private var pieces: [Piece] = []
-  private var columns: [ColumnReader] = []
-  private var words: [Range<Int>] = []
-  private let order: IntegerReader
+  private(set) var shapes: [Range<Int>] = []
+  private(set) var pieces: [Piece] = []
+  private(set) var columns: [ColumnReader] = []
+  private(set) var words: [Range<Int>] = []
+  let order: IntegerReader
+  var bytes: UnsafeBufferPointer<UInt8> { input.bytes }
 
   /// The text of a block.
   /// - Parameter bytes: the unpacked columns.
   /// - Parameter head: was checked against the limits.
-  /// - Parameter keys: other members of objects may be left out; nil: all stay. Lines of common information stay whole.
   /// - Throws: `unpackFailed` for anything that does not become exactly what the head says.
-  static func text(_ bytes: [UInt8], _ head: ColumnHead, keys: [[UInt8]]? = nil) throws(PacketError) -> [UInt8] {
+  static func text(_ bytes: [UInt8], _ head: ColumnHead) throws(PacketError) -> [UInt8] {
     var failure: PacketError?
     let text = bytes.withUnsafeBufferPointer { bytes in
       [UInt8](unsafeUninitializedCapacity: head.textBytes + ColumnOutput.spareBytes) { buffer, count in
         do throws(PacketError) {
-          var block = try ColumnBlock(bytes, head, keys)
+          var block = try ColumnBlock(bytes, head)
           let room = UnsafeMutableBufferPointer(rebasing: buffer[..<(head.textBytes + ColumnOutput.spareBytes)])
           count = try block.write(to: ColumnOutput(room))
         } catch { failure = error }
@@ -40,11 +38,9 @@ struct ColumnBlock {
     return text
   }
 
-  private init(
-    _ bytes: UnsafeBufferPointer<UInt8>, _ head: ColumnHead, _ keys: [[UInt8]]?
-  ) throws(PacketError) {
+  init(_ bytes: UnsafeBufferPointer<UInt8>, _ head: ColumnHead) throws(PacketError) {
     guard head.lines > 0 else { throw .unpackFailed }
-    (self.head, self.keys) = (head, keys)
+    self.head = head
     input = try ColumnInput(bytes)
     let count = try input.number()
     // Each has a line at least, and a column.
@@ -85,15 +81,6 @@ struct ColumnBlock {
         columns.append(try ColumnReader(&input, rows: rows, &words, wordsMax: head.words))
       }
     }
-    if let keys, !isLine, let parts = ShapeParts(input.bytes, text, keys)?.parts {
-      pieces.removeSubrange(firstPiece...)
-      var (at, column) = (text.lowerBound, firstColumn)
-      for part in parts {
-        column += input.bytes[at..<part.lowerBound].count { $0 == LineShape.valueMark }
-        try addPieces(of: part, &column)
-        at = part.upperBound
-      }
-    }
     shapes.append(firstPiece..<pieces.count)
   }
 
@@ -125,7 +112,7 @@ struct ColumnBlock {
         }
       }
     }
-    guard keys != nil || output.left == 0 && columns.allSatisfy(\.isAtEnd) else { throw .unpackFailed }
+    guard output.left == 0, columns.allSatisfy(\.isAtEnd) else { throw .unpackFailed }
     return head.textBytes - output.left
   }
 }

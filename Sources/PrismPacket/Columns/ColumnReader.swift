@@ -61,6 +61,24 @@ struct ColumnReader {
     return bytes[run].reduce(-spare.nonzeroBitCount) { $0 + $1.nonzeroBitCount }
   }
 
+  /// The values of a column before the first is read.
+  enum Content {
+    case constant(Range<Int>)
+    /// In the dictionaries of the block, and the number of each.
+    case words(Range<Int>, IntegerReader)
+    case numbers(IntegerReader, least: Int, most: Int)
+    case others
+  }
+
+  var content: Content {
+    switch kind {
+    case .constant: .constant(run)
+    case .words: .words(words, integers)
+    case .numbers: .numbers(integers, least: width, most: base)
+    default: .others
+    }
+  }
+
   /// Whether all that was read for it is used.
   var isAtEnd: Bool { kind != .values && kind != .strings || run.isEmpty }
 

@@ -141,4 +141,12 @@ struct IntegerReader {
     }
     return value
   }
+
+  /// The next `count` integers. - Parameter bytes: of the input, which has as many more.
+  mutating func all(_ count: Int, _ bytes: UnsafeBufferPointer<UInt8>) -> [Int64] {
+    [Int64](unsafeUninitializedCapacity: count) { values, filled in
+      for place in 0..<count { values.initializeElement(at: place, to: next(bytes)) }
+      filled = count
+    }
+  }
 }

@@ -178,9 +178,9 @@ struct PageAPITests {
 
   @Test("percentiles are the numbers of the nearest rank")
   func percentiles() {
-    let summary = NumberSummary((1...100).map { Double($0) }.shuffled())
+    let summary = NumberSummary(NumberCounts((1...100).map { Double($0) }.shuffled()))
     #expect(summary.median == 50 && summary.percentile95 == 95 && summary.maximum == 100 && summary.minimum == 1)
-    #expect(summary.average == 50.5 && NumberSummary([7]).percentile95 == 7)
+    #expect(summary.average == 50.5 && NumberSummary(NumberCounts([7])).percentile95 == 7)
   }
 
   @Test("past 32 questions at a time a reader gets 503")

@@ -68,7 +68,7 @@ struct ReportQueriesTests {
     let (store, scan) = try await filled(kind, rig)
     let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .type)
     let (numbers, _) = try await scan.numbers(ReportFilter(), path: ["n"], grouping)
-    let sums = numbers.reduce(into: [String: Double]()) { $0[$1.group, default: 0] += $1.value }
+    let sums = numbers.reduce(into: [String: Double]()) { $0[$1.group, default: 0] += $1.values.sum }
     #expect(sums == ["x": 6, "y": 30, "z": 100])
     #expect(try await scan.numbers(ReportFilter(), path: ["REPORT_ID"], grouping).numbers.isEmpty)
     await store.close()
@@ -95,7 +95,7 @@ struct ReportQueriesTests {
     var filter = ReportFilter()
     filter.metas = [try MetaCondition("app.name != a0")]
     let numbers = try await scan.numbers(filter, path: ["size"], byName).numbers
-    let sums = numbers.reduce(into: [String: Double]()) { $0[$1.group, default: 0] += $1.value }
+    let sums = numbers.reduce(into: [String: Double]()) { $0[$1.group, default: 0] += $1.values.sum }
     #expect(sums == ["a1": 40, "a2": 20])
     await store.close()
   }
@@ -193,7 +193,7 @@ private struct SlowWindows: ReportQueries {
   }
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> [ReportNumber] {
+  ) async throws(StoreFailure) -> [ReportNumbers] {
     try await inner.numbers(filter, path: path, grouping, limit: limit)
   }
   func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }

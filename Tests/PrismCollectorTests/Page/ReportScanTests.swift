@@ -70,7 +70,7 @@ private final class SlowReports: ReportQueries {
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] { [] }
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> [ReportNumber] { [] }
+  ) async throws(StoreFailure) -> [ReportNumbers] { [] }
   func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
   func types(limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
 }

@@ -150,7 +150,7 @@ import Testing
         let queries = try #require(store.queries)
         let counts = try await queries.counts(ReportFilter(), grouping).map { "\($0.group): \($0.count)" }
         let numbers = try await queries.numbers(ReportFilter(), path: path, grouping, limit: 1000)
-          .map { "\($0.group) \($0.value)" }
+          .map { "\($0.group) \($0.values)" }
         answers.append(counts.sorted() + numbers.sorted())
       }
       #expect(answers[0] == answers[1] && answers[0].count > 1, "\(path)")

@@ -15,7 +15,7 @@ final class BlockReader {
   /// Blocks that are counted at a time.
   private static let countedMax = 256
   /// Reports of one window, about. A block whose head is enough counts as few.
-  private static let (windowRows, headRows) = (131_072, 512)
+  private static let (windowRows, headRows) = (262_144, 1024)
 
   private let damaged: DamagedBlocks
   /// One for each core.
@@ -72,11 +72,8 @@ final class BlockReader {
   func page(_ filter: ReportFilter, of tables: StoreTables) throws -> [StoredReport] {
     let metas = filter.metas.map { FieldQuestion($0) }
     var (reports, bytes) = ([StoredReport](), 0)
-    try forEachHead(filter, of: tables) { head in
-      // A look at few members, before all of them are made.
-      guard try filter.metas.isEmpty || has(head, filter, of: tables), let block = try open(head, of: tables) else {
-        return true
-      }
+    func take(_ head: BlockHead) throws -> Bool {
+      guard let block = try open(head, of: tables) else { return true }
       return try block.forEach(filter, metas) { found in
         var report = block.stored(found)
         if filter.hasPayloads { try Self.addPayload(to: &report, of: tables) }
@@ -85,17 +82,40 @@ final class BlockReader {
         return reports.count < filter.limit && bytes < Self.pageBytesMax
       }
     }
+    guard !filter.metas.isEmpty else {
+      try forEachHead(filter, of: tables, take)
+      return reports
+    }
+    // A look at few members, before all of them are made.
+    var (looked, isWhole): ([BlockHead], Bool) = ([], false)
+    try forEachHead(filter, of: tables) { head in
+      looked.append(head)
+      guard looked.count == (reports.isEmpty ? openers.count : 1) else { return true }
+      isWhole = try !matching(looked, filter, of: tables).allSatisfy(take)
+      looked = []
+      return !isWhole
+    }
+    if !isWhole { _ = try matching(looked, filter, of: tables).allSatisfy(take) }
     return reports
   }
 
-  /// Whether a block has a report that the filter wants.
-  private func has(_ head: BlockHead, _ filter: ReportFilter, of tables: StoreTables) throws -> Bool {
-    guard last?.head != head, let body = try tables.body(of: head.id) else { return true }
+  /// The blocks that have a report that the filter wants.
+  private func matching(
+    _ heads: [BlockHead], _ filter: ReportFilter, of tables: StoreTables
+  ) throws -> [BlockHead] {
     let all = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
     let question = TallyQuestion(filter: filter, grouping: all)
-    let tally = ReportTally(question)
-    add([(head, body)], question, to: tally)
-    return !tally.counts.isEmpty
+    let (openers, last) = (openers, last?.head)
+    let blocks = try heads.map { ($0, $0 == last ? nil : try tables.body(of: $0.id)) }
+    let has = Mutex([Bool](repeating: true, count: heads.count))
+    DispatchQueue.concurrentPerform(iterations: heads.count) { place in
+      guard let body = blocks[place].1 else { return }
+      let tally = CoreTally(question)
+      // A damaged one is opened, and noted.
+      guard tally.add(blocks[place].0, body, openers[place]) else { return }
+      has.withLock { $0[place] = !tally.answer.counts.isEmpty }
+    }
+    return zip(heads, has.withLock { $0 }).filter(\.1).map(\.0)
   }
 
   private static func addPayload(
@@ -141,50 +161,63 @@ final class BlockReader {
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int, of tables: StoreTables
-  ) throws -> [ReportNumber] {
+  ) throws -> [ReportNumbers] {
     try filled(TallyQuestion(filter: filter, grouping: grouping, path: path, limit: limit), of: tables).numbers
   }
 
   private func filled(_ question: TallyQuestion, of tables: StoreTables) throws -> ReportTally {
-    let tally = ReportTally(question)
+    let (whole, tally) = (ReportTally(question), openers.map { _ in CoreTally(question) })
     var (waiting, bytes): ([(head: BlockHead, body: [UInt8])], Int) = ([], 0)
     try forEachHead(question.filter, of: tables) { head in
-      if !damaged.has(head), tally.add(head) { return true }
+      if !damaged.has(head), whole.add(head) { return true }
       guard let body = try tables.body(of: head.id) else { return true }
       waiting.append((head, body))
       bytes += body.count
       guard waiting.count == Self.countedMax || bytes >= Self.pageBytesMax else { return true }
-      add(waiting, question, to: tally)
+      count(waiting, to: tally)
       (waiting, bytes) = ([], 0)
-      return tally.wantsMore
+      return question.path == nil || tally.reduce(0) { $0 + $1.size } < question.limit
     }
-    add(waiting, question, to: tally)
-    return tally
+    count(waiting, to: tally)
+    for part in tally { whole.add(part.answer) }
+    return whole
   }
 
-  /// Counts blocks on all cores. A damaged one is passed over.
-  private func add(_ blocks: [(head: BlockHead, body: [UInt8])], _ question: TallyQuestion, to tally: ReportTally) {
-    let (openers, keys) = (openers, question.keys)
-    let parts = Mutex([Int: ReportTally.Answer]())
+  /// Counts blocks on all cores. A damaged one is passed over. - Parameter tallies: one for each core.
+  private func count(_ blocks: [(head: BlockHead, body: [UInt8])], to tallies: [CoreTally]) {
+    let openers = openers
+    let next = Atomic(0)
+    let failed = Mutex([BlockHead]())
     DispatchQueue.concurrentPerform(iterations: min(openers.count, blocks.count)) { core in
-      for place in stride(from: core, to: blocks.count, by: openers.count) {
-        guard let opened = openers[core].open(blocks[place].head, blocks[place].body, keys: keys) else { continue }
-        let part = ReportTally(question)
-        part.add(opened)
-        let answer = part.answer
-        parts.withLock { $0[place] = answer }
+      while true {
+        let place = next.wrappingAdd(1, ordering: .relaxed).oldValue
+        guard place < blocks.count else { return }
+        let (head, body) = blocks[place]
+        if !tallies[core].add(head, body, openers[core]) { failed.withLock { $0.append(head) } }
       }
     }
-    let answers = parts.withLock { $0 }
-    for (place, block) in blocks.enumerated() {
-      if let answer = answers[place] { tally.add(answer) } else { damaged.note(block.head) }
-    }
+    for head in failed.withLock({ $0 }) { damaged.note(head) }
   }
 
   /// When the first report from this id on was received; nil if there is no such report.
   func receivedTime(from id: Int64, of tables: StoreTables) throws -> Int64? {
     try tables.heads(id...Int64.max, isNewestFirst: false, limit: 1).first?.received.lowerBound
   }
+}
+
+/// The counts of one core.
+private final class CoreTally: Sendable {
+  private let tally: Mutex<ReportTally>
+
+  init(_ question: TallyQuestion) { tally = Mutex(ReportTally(question)) }
+
+  /// - Returns: false: it is damaged.
+  func add(_ head: BlockHead, _ body: [UInt8], _ opener: BlockOpener) -> Bool {
+    tally.withLock { tally in opener.read(head, body) { try tally.add($0) } != nil }
+  }
+
+  var size: Int { tally.withLock { $0.size } }
+  var answer: ReportTally.Answer { tally.withLock { $0.answer } }
 }
 
 /// Opens blocks, one at a time.
@@ -196,15 +229,25 @@ private final class BlockOpener: Sendable {
 
   private let tools = Mutex(Tools())
 
-  /// - Parameter keys: of the members that are wanted, as of `RestPacker`.
   /// - Returns: nil: it is damaged.
-  func open(_ head: BlockHead, _ body: [UInt8], keys: [[UInt8]]? = nil) -> OpenedBlock? {
+  func open(_ head: BlockHead, _ body: [UInt8]) -> OpenedBlock? {
+    run(head, body) { tools, packer in try OpenedBlock(ReportBlock(unpacking: body, packer), tools.cache) }
+  }
+
+  /// - Returns: nil: it is damaged.
+  func read(_ head: BlockHead, _ body: [UInt8], _ read: (BlockParts) throws -> Void) -> Void? {
+    run(head, body) { _, packer in try read(BlockParts(head, body, packer)) }
+  }
+
+  private func run<Result>(
+    _ head: BlockHead, _ body: [UInt8], _ open: (Tools, RestPacker) throws -> sending Result
+  ) -> Result? {
     guard head.checksum(body) == head.sum else { return nil }
     return tools.withLock { tools in
       do {
         let packer = try tools.packer ?? RestPacker()
         tools.packer = packer
-        return try OpenedBlock(ReportBlock(unpacking: body, packer, keys: keys), tools.cache)
+        return try open(tools, packer)
       } catch { return nil }  // the checksum cannot tell of every fault
     }
   }

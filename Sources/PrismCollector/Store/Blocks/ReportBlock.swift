@@ -41,17 +41,22 @@ struct ReportBlock: Sendable {
   }
 
   /// - Parameter body: that its checksum tells to be what was written.
-  /// - Parameter keys: of the members that are wanted, as of `RestPacker`.
-  init(unpacking body: [UInt8], _ packer: RestPacker, keys: [[UInt8]]? = nil) throws(PacketError) {
-    guard body.count > 4 else { throw .unpackFailed }
-    let length = body[..<4].reduce(0) { $0 << 8 | Int($1) }
-    guard length < body.count - 4 else { throw .unpackFailed }
+  init(unpacking body: [UInt8], _ packer: RestPacker) throws(PacketError) {
+    let parts = try Self.parts(of: body)
     runs = []
-    for line in try packer.unpack(body[4..<4 + length], Self.limits).split(separator: UInt8(ascii: "\n")) {
+    for line in try packer.unpack(parts.runs, Self.limits).split(separator: UInt8(ascii: "\n")) {
       guard let run = (try? JSONValue(parsing: line)).flatMap({ Run($0) }) else { throw .unpackFailed }
       runs.append(run)
     }
-    text = try packer.unpack(body[(4 + length)...], Self.limits, keys: keys)
+    text = try packer.unpack(parts.lines, Self.limits)
+  }
+
+  /// The packed runs, and the packed lines.
+  static func parts(of body: [UInt8]) throws(PacketError) -> (runs: ArraySlice<UInt8>, lines: ArraySlice<UInt8>) {
+    guard body.count > 4 else { throw .unpackFailed }
+    let length = body[..<4].reduce(0) { $0 << 8 | Int($1) }
+    guard length < body.count - 4 else { throw .unpackFailed }
+    return (body[4..<4 + length], body[(4 + length)...])
   }
 
   init(runs: [Run], text: [UInt8]) { (self.runs, self.text) = (runs, text) }

@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// Which reports are counted, or whose numbers are gathered, and how.
@@ -8,82 +9,80 @@ struct TallyQuestion: Sendable {
   var path: [String]?
   /// Of the numbers.
   var limit = 0
-
-  /// Of the members that it reads.
-  var keys: [[UInt8]] {
-    var paths = filter.metas.map(\.path) + [path ?? []]
-    if case .meta(let path) = grouping.key { paths.append(path) }
-    return MetaFields.typeAndTimeKeys + paths.compactMap(\.first).map { Array($0.utf8) }
-  }
 }
 
 /// Counts the reports of a question, or gathers their numbers, by time and group: the one rule for all stores. For one queue.
 final class ReportTally {
-  private struct Cell: Hashable { let time: Int64, word: Int }
-  private struct Number { let time: Int64, word: Int, value: Double }
-
   private let filter: ReportFilter
   private let grouping: ReportGrouping
   private let conditions: [FieldQuestion<Bool>]
   private let word: FieldQuestion<Int>?
   private let number: FieldQuestion<Double?>?
+  private let members: MemberQuestions
   private let words = Words()
-  /// Numbers that are still wanted.
-  private var left: Int
-  private var counted: [Cell: Int] = [:]
-  private var numbered: [Number] = []
+  private var counted = TallyTable(0)
+  private var numbered = TallyTable(NumberCounts())
 
   init(_ question: TallyQuestion) {
-    (filter, grouping, left) = (question.filter, question.grouping, question.limit)
+    (filter, grouping) = (question.filter, question.grouping)
     conditions = filter.metas.map { FieldQuestion($0) }
+    members = MemberQuestions(filter)
     if case .meta(let path) = grouping.key {
       word = FieldQuestion(path, absent: 0) { [words] field, text in
-        field.kind == .null ? 0 : words.number(of: field.bytes(in: text)[...])
+        field.kind == .null ? 0 : words.number(of: String(decoding: field.bytes(in: text), as: UTF8.self))
       }
     } else {
       word = nil
     }
-    number = question.path.map { path in
-      FieldQuestion(path, absent: nil) { field, text in
-        guard field.kind == .number else { return nil }
-        return Double(String(decoding: field.bytes(in: text), as: UTF8.self)).flatMap { $0.isFinite ? $0 : nil }
-      }
-    }
+    number = question.path.map { FieldQuestion(number: $0) }
   }
 
-  var wantsMore: Bool { number == nil || left > 0 }
+  /// Memory of its numbers, as of `NumberCounts`.
+  var size: Int { numbered.cells.reduce(0) { $0 + $1.element.size } }
 
-  func add(_ block: OpenedBlock) {
-    var (last, count): (Cell?, Int) = (nil, 0)
-    _ = block.forEach(filter, conditions) { report in
-      let time = report.time(filter.axis) / grouping.bucketMilliseconds
-      if let number {
-        guard let value = number.of(report.row, block.reports) else { return true }
-        numbered.append(Number(time: time, word: word(of: report, block), value: value))
-        left -= 1
-        return left > 0
+  /// - Throws: it is damaged, and no report of it is counted.
+  func add(_ block: BlockParts) throws {
+    guard let ids = filter.ids else { return }
+    let wanted = try members.runs(block).filter { $0.ids.overlaps(ids) }
+    guard !wanted.isEmpty else { return }
+    try block.readLines { lines in
+      guard lines.rows.count == block.rows else { throw PacketError.countMismatch }
+      var held: [[Bool]] = []
+      for condition in conditions {
+        guard let answers = try condition.answers(lines), answers.contains(true) else { return }
+        held.append(answers)
       }
-      let cell = Cell(time: time, word: word(of: report, block))
-      if cell != last {
-        if let last { counted[last, default: 0] += count }
-        (last, count) = (cell, 0)
+      let (groups, numbers) = (try word?.answers(lines), try number?.answers(lines))
+      guard number == nil || numbers != nil else { return }
+      let values = try members.values(lines, hasTypes: grouping.key == .type)
+      for run in wanted {
+        let all = ids.contains(run.ids.lowerBound) && ids.contains(run.ids.upperBound)
+        let ofRun = word(of: run)
+        for place in run.rows where all || ids.contains(run.ids.lowerBound + Int64(place - run.rows.lowerBound)) {
+          let line = lines.rows[place]
+          guard let time = values.time(line, run, filter), held.allSatisfy({ $0[line] }) else { continue }
+          var group = groups?[line] ?? ofRun
+          if values.hasTypes {
+            let type = members.type(values.types?[line], run)
+            guard type.isWanted else { continue }
+            if grouping.key == .type { group = words.number(of: type) }
+          }
+          if let numbers {
+            if let number = numbers[line] { numbered.change(time, grouping, group) { $0.add(number) } }
+          } else {
+            counted.change(time, grouping, group) { $0 += 1 }
+          }
+        }
       }
-      count += 1
-      return true
     }
-    if let last { counted[last, default: 0] += count }
   }
 
   /// Adds the answer of another tally of the same question.
   func add(_ part: Answer) {
-    for one in part.counts {
-      let cell = Cell(time: one.time / grouping.bucketMilliseconds, word: words.number(of: one.group))
-      counted[cell, default: 0] += one.count
+    for one in part.counts { counted.change(one.time, grouping, words.number(of: one.group)) { $0 += one.count } }
+    for one in part.numbers {
+      numbered.change(one.time, grouping, words.number(of: one.group)) { $0.add(one.values) }
     }
-    numbered += part.numbers.prefix(left).map {
-      Number(time: $0.time / grouping.bucketMilliseconds, word: words.number(of: $0.group), value: $0.value)
-    }
-    left -= min(left, part.numbers.count)
   }
 
   /// Counts a block's reports by its head alone. - Returns: false: the block must tell, and no report of it is counted yet.
@@ -93,7 +92,7 @@ final class ReportTally {
     else { return false }
     let hasDevice = filter.device != nil || grouping.key == .device
     guard let device = hasDevice ? head.onlyDevice : "", let cells = head.cells else { return false }
-    var found: [(cell: Cell, count: Int)] = []
+    var found: [(time: Int64, word: Int, count: Int)] = []
     for cell in cells where filter.wants(device, cell.namespace, cell.kind) {
       guard filter.type?.utf8.elementsEqual(cell.type.utf8) ?? true else { continue }
       let times = filter.axis == .created ? cell.created : cell.received
@@ -102,9 +101,9 @@ final class ReportTally {
       let time = times.lowerBound / grouping.bucketMilliseconds
       guard times.lowerBound >= since, times.upperBound < until, times.upperBound / grouping.bucketMilliseconds == time
       else { return false }
-      found.append((Cell(time: time, word: word(of: cell, device)), cell.count))
+      found.append((times.lowerBound, word(of: cell, device), cell.count))
     }
-    for (cell, count) in found { counted[cell, default: 0] += count }
+    for (time, word, count) in found { counted.change(time, grouping, word) { $0 += count } }
     return true
   }
 
@@ -118,33 +117,35 @@ final class ReportTally {
     }
   }
 
-  private func word(of report: OpenedBlock.Report, _ block: OpenedBlock) -> Int {
+  /// 0 where each report has its own.
+  private func word(of run: MemberQuestions.Run) -> Int {
     switch grouping.key {
-    case .nothing: 0
-    case .type: words.number(of: block.reports.bytes[report.row.type])
-    case .namespace: words.number(of: report.run.stream.namespace.text)
-    case .device: words.number(of: report.run.stream.device)
-    case .kind: words.number(of: report.run.stream.kind.name)
-    case .meta: word?.of(report.row, block.reports) ?? 0
+    case .nothing, .meta, .type: 0
+    case .namespace: words.number(of: run.namespace)
+    case .device: words.number(of: run.device)
+    case .kind: words.number(of: run.kind)
     }
   }
 
   // MARK: Answers
 
-  typealias Answer = (counts: [ReportCount], numbers: [ReportNumber])
+  typealias Answer = (counts: [ReportCount], numbers: [ReportNumbers])
 
   var answer: Answer { (counts, numbers) }
 
   var counts: [ReportCount] {
-    counted.map { cell, count in
-      ReportCount(time: cell.time * grouping.bucketMilliseconds, group: words.texts[cell.word], count: count)
+    counted.cells.compactMap { time, word, count in
+      count == 0
+        ? nil : ReportCount(time: time * grouping.bucketMilliseconds, group: words.texts[word], count: count)
     }
   }
 
-  var numbers: [ReportNumber] {
-    numbered.map { number in
-      ReportNumber(
-        time: number.time * grouping.bucketMilliseconds, group: words.texts[number.word], value: number.value)
+  var numbers: [ReportNumbers] {
+    numbered.cells.compactMap { time, word, values in
+      guard !values.isEmpty else { return nil }
+      var values = values
+      values.settle()
+      return ReportNumbers(time: time * grouping.bucketMilliseconds, group: words.texts[word], values: values)
     }
   }
 
@@ -154,19 +155,20 @@ final class ReportTally {
 
     private var numbers: [String: Int] = ["": 0]
     private(set) var texts = [""]
-    private var lastBytes: (bytes: ArraySlice<UInt8>, number: Int) = ([], 0)
-    private var lastText = ("", 0)
+    private var last = ("", 0)
+    /// By the places of types.
+    private var ofTypes: [Int: Int] = [:]
 
-    func number(of bytes: ArraySlice<UInt8>) -> Int {
-      if lastBytes.bytes == bytes { return lastBytes.number }
-      lastBytes = (bytes, add(String(decoding: bytes, as: UTF8.self)))
-      return lastBytes.number
+    func number(of type: MemberQuestions.TypeWord) -> Int {
+      if let known = ofTypes[type.place] { return known }
+      ofTypes[type.place] = number(of: type.text)
+      return number(of: type.text)
     }
 
     func number(of text: String) -> Int {
-      if lastText.0 == text { return lastText.1 }
-      lastText = (text, add(text))
-      return lastText.1
+      if last.0 == text { return last.1 }
+      last = (text, add(text))
+      return last.1
     }
 
     private func add(_ whole: String) -> Int {
@@ -177,6 +179,48 @@ final class ReportTally {
       texts.append(text)
       return texts.count - 1
     }
+  }
+}
+
+/// Counts or numbers, by the numbers of buckets of time and of words. The last bucket and the first words are at hand.
+private struct TallyTable<Element> {
+  private struct Cell: Hashable { let number: Int64, word: Int }
+  private static var atHandMax: Int { 1024 }
+
+  private let nothing: Element
+  private var rows: [Int64: [Element]] = [:]
+  private var row: [Element] = []
+  private var (start, end, number): (Int64, Int64, Int64) = (0, 0, 0)
+  private var rare: [Cell: Element] = [:]
+
+  init(_ nothing: Element) { self.nothing = nothing }
+
+  /// - Parameter time: milliseconds since 1970.
+  @inline(__always)
+  mutating func change(_ time: Int64, _ grouping: ReportGrouping, _ word: Int, _ body: (inout Element) -> Void) {
+    if time < start || time >= end { open(time / grouping.bucketMilliseconds, grouping.bucketMilliseconds) }
+    guard word < Self.atHandMax else {
+      let (cell, nothing) = (Cell(number: number, word: word), nothing)
+      return body(&rare[cell, default: nothing])
+    }
+    while word >= row.count { row.append(nothing) }
+    body(&row[word])
+  }
+
+  private mutating func open(_ number: Int64, _ width: Int64) {
+    if !row.isEmpty { rows[self.number] = row }
+    row = []
+    row = rows.removeValue(forKey: number) ?? []
+    self.number = number
+    // Buckets before 1970 are looked up each time.
+    start = max(0, number) * width
+    end = number < 0 ? start : start.addingReportingOverflow(width).partialValue
+  }
+
+  var cells: [(number: Int64, word: Int, element: Element)] {
+    let known = rows.map { $0 } + [(key: number, value: row)]
+    return known.flatMap { number, row in row.enumerated().map { (number, $0.offset, $0.element) } }
+      + rare.map { ($0.number, $0.word, $1) }
   }
 }
 

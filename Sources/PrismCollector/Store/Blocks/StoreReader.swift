@@ -138,7 +138,7 @@ actor StoreReader: ReportQueries {
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> [ReportNumber] {
+  ) async throws(StoreFailure) -> [ReportNumbers] {
     try await ask { try blocks.numbers(filter, path: path, grouping, limit: limit, of: $0) }
   }
 
@@ -151,18 +151,20 @@ actor StoreReader: ReportQueries {
   }
 }
 
-/// The readers of a store, each with a connection and a queue of its own: of reports, of the page's questions, of records.
+/// The readers of a store, each with a connection and a queue of its own: of reports, of the page's questions, of records, of
+/// outputs. So outputs wait behind no question of people.
 struct StoreReaders: Sendable {
-  let reports: StoreReader, page: StoreReader, records: StoreReader
+  let reports: StoreReader, page: StoreReader, records: StoreReader, outputs: StoreReader
   let damaged = DamagedBlocks()
 
   init(reports: any SQLSource, page: any SQLSource, records: any SQLSource) {
     self.reports = StoreReader(reports, isForReaders: true, damaged)
     self.page = StoreReader(page, label: "queries", isForReaders: true, damaged)
     self.records = StoreReader(records, label: "records")
+    outputs = StoreReader(reports, label: "outputs", damaged)
   }
 
-  var all: [StoreReader] { [reports, page, records] }
+  var all: [StoreReader] { [reports, page, records, outputs] }
 
   func close() async { for reader in all { await reader.close() } }
 }

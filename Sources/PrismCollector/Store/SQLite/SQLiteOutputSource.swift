@@ -15,7 +15,7 @@ struct SQLiteOutputSource: LetterSource {
   func next(after id: Int64, limit: Int) async throws(StoreFailure) -> [StoredReport] {
     var filter = ReportFilter()
     (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
-    return try await store.page(filter)
+    return try await store.readers.outputs.page(filter)
   }
 
   func note(cursor id: Int64, refused: [RefusedReport]) async throws(StoreFailure) {

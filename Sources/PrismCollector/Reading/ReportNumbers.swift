@@ -1,0 +1,92 @@
+/// The numbers that reports of one time and group have in a field of their metas.
+struct ReportNumbers: Sendable, Equatable {
+  /// The begin of the bucket, milliseconds since 1970, of the collector's clock.
+  var time: Int64
+  /// Empty where nothing is grouped by, or the meta has no such field.
+  var group: String
+  var values: NumberCounts
+}
+
+/// Numbers, each different one once, with how often it came.
+struct NumberCounts: Sendable, Equatable {
+  private static let (waitingMax, ownSize) = (8192, 16)
+
+  /// Ascending.
+  private(set) var values: [Double] = []
+  private(set) var counts: [UInt32] = []
+  /// Not among them yet.
+  private var waiting: [Double] = []
+
+  init(_ numbers: [Double] = []) {
+    waiting = numbers
+    settle()
+  }
+
+  var isEmpty: Bool { values.isEmpty && waiting.isEmpty }
+  /// Memory that it takes, in numbers.
+  var size: Int { isEmpty ? 0 : values.count + waiting.count + Self.ownSize }
+
+  /// All that are settled.
+  var total: Int { counts.reduce(0) { $0 + Int($1) } }
+
+  /// Of all that are settled.
+  var sum: Double { zip(values, counts).reduce(0) { $0 + $1.0 * Double($1.1) } }
+
+  /// The nearest rank: the smallest number that this share of all does not exceed. At least one number is settled.
+  func rank(_ percent: Int) -> Double {
+    var left = (total * percent + 99) / 100
+    return zip(values, counts).first {
+      left -= Int($1)
+      return left <= 0
+    }?.0 ?? values[values.count - 1]
+  }
+
+  mutating func add(_ value: Double) {
+    waiting.append(value)
+    if waiting.count >= max(Self.waitingMax, values.count) { settle() }
+  }
+
+  mutating func add(_ other: NumberCounts) {
+    var other = other
+    other.settle()
+    settle()
+    merge(other.values, other.counts)
+  }
+
+  /// Sorts those that wait among the others.
+  mutating func settle() {
+    guard !waiting.isEmpty else { return }
+    waiting.sort()
+    var (values, counts): ([Double], [UInt32]) = ([], [])
+    for value in waiting {
+      if values.last == value {
+        counts[counts.count - 1] += 1
+      } else {
+        values.append(value)
+        counts.append(1)
+      }
+    }
+    waiting = []
+    merge(values, counts)
+  }
+
+  private mutating func merge(_ others: [Double], _ othersCounts: [UInt32]) {
+    guard !values.isEmpty else {
+      (values, counts) = (others, othersCounts)
+      return
+    }
+    var (merged, mergedCounts): ([Double], [UInt32]) = ([], [])
+    merged.reserveCapacity(values.count + others.count)
+    mergedCounts.reserveCapacity(values.count + others.count)
+    var (own, other) = (0, 0)
+    while own < values.count || other < others.count {
+      let takesOwn = other == others.count || own < values.count && values[own] <= others[other]
+      let takesOther = own == values.count || other < others.count && others[other] <= values[own]
+      merged.append(takesOwn ? values[own] : others[other])
+      mergedCounts.append((takesOwn ? counts[own] : 0) + (takesOther ? othersCounts[other] : 0))
+      own += takesOwn ? 1 : 0
+      other += takesOther ? 1 : 0
+    }
+    (values, counts) = (merged, mergedCounts)
+  }
+}
