@@ -98,7 +98,7 @@ terminal: ## pictures of prismctl's commands at two sizes of a terminal, docs/te
 	for program in $(PROGRAMS); do $(DEBUG) --product $$program || exit; done
 	@scripts/terminal-pictures .build/debug
 
-walks: ## the guides for developers, backend engineers, fleets, records and scale, followed from an empty folder, with the time of each step
+walks: ## the guides for developers, backend engineers, fleets, records, the recorder and scale, followed from an empty folder, with the time of each step
 	@scripts/bootstrap build test postgres
 	for program in $(PROGRAMS); do $(DEBUG) --product $$program || exit; done
 	@scripts/walks .build/debug

@@ -9,11 +9,12 @@ import { explorer } from "./explorer.js";
 import { fleet } from "./fleet.js";
 import { time } from "./format.js";
 import { notices } from "./notices.js";
+import { question } from "./question.js";
 import { current, go, link } from "./route.js";
 
 const VIEWS = [["/fleet", "Fleet", fleet], ["/explorer", "Explorer", explorer], ["/crashes", "Crashes", crashes], ["/notices", "Notices", notices],
   ["/configuration", "Configuration", configuration]];
-const OTHERS = { "/device": ["Device", device], "/crash": ["Crash", crash] };
+const OTHERS = { "/device": ["Device", device], "/crash": ["Crash", crash], "/question": ["Question", question] };
 
 const main = document.getElementById("main");
 const progress = document.getElementById("progress");
@@ -34,7 +35,7 @@ function find(path) {
 }
 
 function frame(path) {
-  const parents = { "/device": "/fleet", "/crash": "/crashes" };
+  const parents = { "/device": "/fleet", "/crash": "/crashes", "/question": "/fleet" };
   const box = document.getElementById("reader");
   document.getElementById("views").replaceChildren(...(reader?.signedIn ? VIEWS : []).map(([own, title]) =>
     h("a", { href: link(own), "aria-current": own === (parents[path] ?? path) ? "page" : null }, title)));

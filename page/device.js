@@ -74,7 +74,7 @@ function commandSection(commands) {
   };
   const when = (milliseconds) => (Number.isFinite(milliseconds) ? h("span", { title: time(milliseconds) }, time(milliseconds)) : "–");
   return section("Commands", table("Commands", [
-    { title: "Command", wide: true, cell: (one) => h("span", { class: "strong" }, String(one.fields.name ?? "(no name)"), h("span", { class: "sub" }, `${one.id}, ${one.namespace}`)) },
+    { title: "Command", wide: true, cell: (one) => h("span", { class: "strong" }, one.fields.name === "ask" ? h("a", { href: link("/question", { namespace: one.namespace, id: one.id }) }, "ask") : String(one.fields.name ?? "(no name)"), h("span", { class: "sub" }, `${one.id}, ${one.namespace}`)) },
     { title: "Arguments", cell: (one) => (one.fields.args && Object.keys(one.fields.args).length > 0 ? h("span", { class: "line" }, oneLine(one.fields.args)) : "–") },
     { title: "State", narrow: true, cell: (one) => [state(one), one.fields.stateTime && h("span", { class: "sub" }, when(one.fields.stateTime))] },
     { title: "Result", wide: true, cell: result },

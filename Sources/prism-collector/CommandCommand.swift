@@ -31,7 +31,7 @@ extension CollectorCommand {
 }
 
 /// The words of `prism-collector command`.
-private enum CommandSending {
+enum CommandSending {
   static let options = [
     ArgumentOption("--namespace", "NAME", "a namespace whose records the device synchronizes"),
     ArgumentOption("--device", "ID", "the device that carries it out"),
@@ -55,9 +55,6 @@ private enum CommandSending {
     Exit codes: 0, 1 it is refused, 64 usage, 66 no such key file, 69 the store can't be reached, 74 output fails, 78 configuration.
     """
 
-  private static let spanUnits: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-  private static let keyBytesMax = 65_536
-
   static func request(
     _ line: CollectorLine, _ namespace: NamespaceName, _ device: String
   ) throws(Fault) -> CommandRequest {
@@ -65,45 +62,17 @@ private enum CommandSending {
     guard let name = CommandName(rawValue: words[0]) else {
       throw .usage("command send: \(CommandFault.name(words[0]).message)")
     }
-    let now = SystemTime().unixMilliseconds
-    var random = SystemRandomNumberGenerator()
-    let id = PacketID(unixMilliseconds: now, using: &random).description
-    let draft = CommandRequest(
-      namespace: namespace, deviceID: device, id: RecordID(id)!, name: name,
-      args: try values(Array(words.dropFirst())), expires: now + (try span(line["--expires"] ?? "1h")) * 1000)
-    let request: CommandRequest
-    do throws(CommandFault) {
-      // As the device will read it: a fault is said before anything is sent.
-      request = try CommandRequest(fields: draft.fields, namespace: namespace, deviceID: device, id: draft.id)
-      try request.check(now: now)
-    } catch { throw .usage("command send: \(error.message)") }
-    guard let path = line["--sign"] else { return request }
-    let key = try signingKey(path)
-    do throws(PacketError) { return try request.signed(by: key) } catch {
-      throw .unavailable("--sign: the command can't be signed: \(error.rawValue)")
-    }
+    return try CommandDraft(line, name, try values(Array(words.dropFirst()), of: "command send")).request(
+      namespace, device)
   }
 
-  private static func signingKey(_ path: String) throws(Fault) -> SigningKey {
-    let read: (bytes: [UInt8], mode: UInt32)
-    do throws(FileError) { read = try SmallFile.readWithMode(path, bytesMax: keyBytesMax) } catch {
-      throw Fault(message: "--sign: \(error.description)", exitCode: 66)
-    }
-    guard read.mode & 0o004 == 0 else {
-      throw .usage("--sign: \(path) is readable by others; chmod 600 it, and make a new key if others were here")
-    }
-    guard let key = SigningKey(pem: read.bytes) else {
-      throw .usage("--sign: \(path) holds no Ed25519 key in PEM; openssl genpkey -algorithm ed25519 makes one")
-    }
-    return key
-  }
-
-  private static func values(_ words: [String]) throws(Fault) -> [String: CommandValue] {
+  /// `KEY=VALUE` each.
+  static func values(_ words: [String], of command: String) throws(Fault) -> [String: CommandValue] {
     var values: [String: CommandValue] = [:]
     for word in words {
       let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
       guard parts.count == 2, values[parts[0]] == nil else {
-        throw .usage("command send: `\(parts[0])`: give each argument once, as KEY=VALUE")
+        throw .usage("\(command): `\(parts[0])`: give each argument once, as KEY=VALUE")
       }
       values[parts[0]] = value(parts[1])
     }
@@ -115,17 +84,6 @@ private enum CommandSending {
     if text == "true" || text == "false" { return .truth(text == "true") }
     let isQuoted = text.utf8.count > 1 && text.hasPrefix("\"") && text.hasSuffix("\"")
     return .text(isQuoted ? String(text.dropFirst().dropLast()) : text)
-  }
-
-  private static func span(_ text: String) throws(Fault) -> Int64 {
-    let longest = Int64(CommandRequest.lifetimeDaysMax) * 86_400
-    guard let unit = text.last.flatMap({ spanUnits[$0] }), let count = Int64(text.dropLast()), count > 0,
-      count <= longest / unit
-    else {
-      throw .usage(
-        "--expires: is `\(text)`, must be a span of at most \(CommandRequest.lifetimeDaysMax) days: 90s, 15m, 2h, 3d")
-    }
-    return count * unit
   }
 
   /// A record of a command for people.

@@ -50,6 +50,7 @@ struct Flags {
            prism-collector query OPTIONS                           prints stored reports (query --help)
            prism-collector record COMMAND                          reads and changes records (record --help)
            prism-collector command send | list                     commands for devices (command --help)
+           prism-collector ask TYPE OPTIONS                        asks devices for kept reports (ask --help)
            prism-collector crash list | show FINGERPRINT           groups of crashes (crash --help)
            prism-collector notice list | test | send | drop        notices to webhooks (notice --help)
            prism-collector output list | dead | requeue | drop     outputs and their dead letters (output --help)

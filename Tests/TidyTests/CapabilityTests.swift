@@ -52,7 +52,7 @@ import Testing
     let inputs = ["ingest", "otlp", "forward", "journal", "host", "crashSpool"]
     let others: Set = [
       "control", "state", "durability", "limits", "device", "common", "keys", "allowPlain", "network", "remote",
-      "commands", "metrics", "log",
+      "commands", "ask", "metrics", "log",
     ]
     #expect(try Set(Self.properties("prismd").keys) == others.union(inputs), "is a new key an input?")
     let named = Set(try Self.rows().filter { !$0.can.hasPrefix("no") }.flatMap { Self.names($0.with) })

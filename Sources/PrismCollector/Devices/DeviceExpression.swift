@@ -225,8 +225,8 @@ struct DeviceCondition: Sendable, Equatable {
     case .version: holds(version: device.version)
     case .seen: holds(now - device.seenTime, number)
     case .crash: device.crashTime.map { holds(now - $0, number) } ?? false
-    case .waiting: holds(Int64(device.waiting), number)
-    case .lost: holds(Int64(device.lost), number)
+    case .waiting: holds(Int64(device.sums.waiting), number)
+    case .lost: holds(Int64(device.sums.lost), number)
     case .packets: holds(Int64(device.packets), number)
     }
   }

@@ -14,9 +14,7 @@ struct DeviceSummary: Sendable, Equatable {
   let device: String
   private(set) var seenTime: Int64 = 0
   private(set) var packets = 0
-  private(set) var waiting = 0
-  private(set) var lost = 0
-  private(set) var differences = 0
+  private(set) var sums = LedgerSums()
   private(set) var namespaces: Set<String> = []
   /// The app that it reported last; empty: its reports say neither.
   private(set) var app = "", version = ""
@@ -25,6 +23,13 @@ struct DeviceSummary: Sendable, Equatable {
   private var appTime: Int64 = 0
   var tags: [String: String] = [:]
 
+  /// The sums of its streams' ledgers.
+  struct LedgerSums: Sendable, Equatable {
+    var waiting = 0, lost = 0, differences = 0
+    /// Reports that it keeps, and does not send by itself (docs/recorder.md).
+    var kept = 0
+  }
+
   init(device: String) { self.device = device }
 
   mutating func add(_ stream: DeviceStream) {
@@ -32,9 +37,10 @@ struct DeviceSummary: Sendable, Equatable {
     packets += stream.packets
     namespaces.insert(stream.namespace)
     guard let ledger = stream.ledger.flatMap({ DeviceLedger($0) }) else { return }
-    waiting += ledger.waiting
-    lost += ledger.lost
-    differences += ledger.difference == nil ? 0 : 1
+    sums.waiting += ledger.waiting
+    sums.lost += ledger.lost
+    sums.kept += ledger.counts["kept", default: 0]
+    sums.differences += ledger.difference == nil ? 0 : 1
   }
 
   mutating func add(_ facts: DeviceFacts.Facts) {
@@ -61,8 +67,8 @@ struct DeviceSummary: Sendable, Equatable {
     case .seen: (own, others) = (Int(seenTime), Int(other.seenTime))
     case .silent: (own, others) = (-Int(seenTime), -Int(other.seenTime))
     case .crash: (own, others) = (Int(crashTime ?? 0), Int(other.crashTime ?? 0))
-    case .waiting: (own, others) = (waiting, other.waiting)
-    case .lost: (own, others) = (lost, other.lost)
+    case .waiting: (own, others) = (sums.waiting, other.sums.waiting)
+    case .lost: (own, others) = (sums.lost, other.sums.lost)
     case .packets: (own, others) = (packets, other.packets)
     }
     return own == others ? device < other.device : own > others
@@ -70,8 +76,9 @@ struct DeviceSummary: Sendable, Equatable {
 
   var json: JSONValue {
     JSONValue([
-      "device": device, "seenTime": seenTime, "packets": packets, "waiting": waiting, "lost": lost,
-      "differences": differences, "namespaces": namespaces.sorted(), "app": app, "version": version,
+      "device": device, "seenTime": seenTime, "packets": packets, "waiting": sums.waiting, "lost": sums.lost,
+      "kept": sums.kept, "differences": sums.differences, "namespaces": namespaces.sorted(), "app": app,
+      "version": version,
       "crashTime": crashTime, "tags": JSONValue(byName: tags),
     ])
   }

@@ -22,7 +22,7 @@ extension PageAPI {
       "now": now, "startTime": collector.access.page.startTime,
       "devices": JSONValue([
         "total": devices.count, "hour": seen(3_600_000), "day": seen(86_400_000), "week": seen(604_800_000),
-        "silent": devices.count { $0.isSilent(now: now) }, "differences": devices.count { $0.differences > 0 },
+        "silent": devices.count { $0.isSilent(now: now) }, "differences": devices.count { $0.sums.differences > 0 },
         "isCut": streams.count == DeviceSummary.streamsMax,
       ]),
       "ledger": JSONValue(byName: accounts), "packets": Self.counts(collector.counts.outcomes),

@@ -41,6 +41,7 @@ enum PageRoutes {
     .init(.put, RecordAPI.prefix + "/{record}", .operator, ["device"], RecordAPI.put),
     .init(.patch, RecordAPI.prefix + "/{record}", .operator, ["device"], RecordAPI.patch),
     .init(.delete, RecordAPI.prefix + "/{record}", .operator, ["device"], RecordAPI.delete),
+    .init(.get, "/questions/{namespace}/{id}", .viewer, [], QuestionAPI.answer),
     .init(.get, "/configuration", .viewer, ["after", "failed", "limit"], RolloutAPI.configuration),
     .init(.post, "/configuration/rollout", .operator, [], RolloutAPI.changeRollout),
   ]

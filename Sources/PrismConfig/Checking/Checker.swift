@@ -34,7 +34,7 @@ package struct Checker: Sendable {
   mutating func take(_ daemon: DaemonConfiguration) {
     (keyRing.keys, ceilings) = (daemon.keys, daemon.limits)
     permissions = Permissions(
-      plain: daemon.allowPlain, commands: !daemon.commands.allow.isEmpty, tags: daemon.deviceTags != nil)
+      plain: daemon.allowPlain, commands: daemon.commands.isOn, tags: daemon.deviceTags != nil)
   }
 
   mutating func fault(_ line: Int, _ key: String, _ message: String) {
@@ -107,7 +107,7 @@ extension String {
 struct Permissions: Sendable {
   /// `allowPlain`.
   var plain = false
-  /// `commands.allow` names a command.
+  /// `commands.allow` or `ask.allow` names something.
   var commands = false
   /// There is `device.tags`.
   var tags = false

@@ -274,7 +274,10 @@ enum CommandKeys {
 
   static let keys: [ConfigurationKey<DaemonConfiguration>] = [
     Key(
-      "commands.allow", .set(of: .choice, "a list of flush, doctor, log, collect, run, requeue and drop", atLeast: 0),
+      "commands.allow",
+      .set(
+        of: .choice(of: CommandName.allCases.filter { $0 != .ask }),
+        "a list of flush, doctor, log, collect, run, requeue and drop", atLeast: 0),
       at: \.commands.allow, "the commands that a server may send to this device"),
     Key(
       "commands.files", .list(of: .commandFile, "a list of absolute paths, with * and ? in names"),
@@ -285,6 +288,13 @@ enum CommandKeys {
     Key(
       "commands.runSocket", .path(bytesMax: 107), at: \.commands.runSocket,
       "the socket that starts them, which `prism-run.socket` opens"),
+    Key(
+      "ask.allow", .list(of: .monitoredType, "a list of types or patterns"), at: \.commands.askTypes,
+      "the kept reports that a server may ask for"),
+    Key(
+      "ask.maxKByte",
+      .integer(1...1_048_576, unit: "KiB").converted({ $0 << 10 }, back: { $0 >> 10 }), at: \.commands.askBytesMax,
+      "the most that may leave this device for one question"),
   ]
 }
 

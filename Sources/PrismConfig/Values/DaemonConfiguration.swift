@@ -149,7 +149,18 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var runSocket = "/run/prism/run.sock"
     /// That of `remote.publicKey`, with or without `remote.url`: 32 bytes; nil: commands need no signature.
     public var publicKey: [UInt8]?
+    /// `ask.allow`: types and patterns of kept reports that a server may ask for; empty: it may ask for nothing.
+    public var askTypes: [ReportType] = []
+    /// `ask.maxKByte`: the most that may leave for one question.
+    public var askBytesMax = 1 << 20
+    /// Whether any command is carried out: there is a table of commands.
+    public var isOn: Bool { !allow.isEmpty || !askTypes.isEmpty }
     public init() {}
+
+    /// Whether kept reports of a type, or of a pattern in the same words, may be asked for.
+    public func allowsAsking(for type: ReportType) -> Bool {
+      askTypes.contains { $0 == type || $0.isPattern && !type.isPattern && $0.matches(type) }
+    }
   }
 
   /// An entry of `forward.types`.

@@ -71,7 +71,7 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var meteredInterval: Duration = .seconds(60)
   /// The tables of records, in the order of the file. Each name is there once; references lead to tables of the list.
   public var records: [RecordTable] = []
-  /// A server may send commands: there is the table `prism.command`. Follows `commands.allow` of the daemon's file.
+  /// A server may send commands: there is the table `prism.command`. Follows `commands.allow` and `ask.allow` of the daemon's file.
   public var hasCommands = false
   /// The device tells its tags: there is the table `prism.tags`. Follows `device.tags` of the daemon's file and `url`.
   public var hasTags = false

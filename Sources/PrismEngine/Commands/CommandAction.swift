@@ -14,17 +14,25 @@ enum CommandAction: Equatable, Sendable {
   /// One of `commands.units`.
   case run(unit: String)
   case acceptStore(StoreMark)
+  /// `bytesMax` is within that of the daemon's file.
+  case ask(Question)
 
   private static let minutes: ClosedRange<Int64> = 1...60
 
   init(_ request: CommandRequest, _ rules: DaemonConfiguration.Commands) throws(CommandRefusal) {
-    guard rules.allow.contains(request.name) else { throw .notAllowed(request.name) }
+    guard request.name == .ask || rules.allow.contains(request.name) else { throw .notAllowed(request.name) }
     switch request.name {
     case .flush: self = try Self.plain(.flush, request)
     case .doctor: self = try Self.plain(.doctor, request)
     case .requeue: self = try Self.plain(.requeue, request)
     case .drop: self = try Self.plain(.drop, request)
     case .log: self = try Self.log(request)
+    case .ask:
+      var question: Question
+      do throws(CommandFault) { question = try Question(request.args) } catch { throw .unreadable(error) }
+      guard rules.allowsAsking(for: question.type) else { throw .notAsked(question.type) }
+      question.bytesMax = min(question.bytesMax, rules.askBytesMax)
+      self = .ask(question)
     case .acceptStore:
       // Else a store could vouch for itself.
       guard rules.publicKey != nil else { throw .signatureNeeded }

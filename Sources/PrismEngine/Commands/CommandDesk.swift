@@ -190,10 +190,14 @@ public actor CommandDesk {
     case .refused(let refusal): (answer, label) = (self.answer(.refused, .string(refusal.message)), refusal.label)
     }
     guard try await write(answer, record, namespace) == .written else { return }
+    noteEnd(answer.state, label, record, namespace)
+  }
+
+  func noteEnd(_ state: CommandState, _ label: String, _ record: StoredRecord, _ namespace: NamespaceName) {
     counts.add(label, namespace)
     engine.parts.log.warning(
       "a command was not carried out",
-      ["namespace": namespace.text, "id": record.commandID.text, "state": answer.state.rawValue, "cause": label])
+      ["namespace": namespace.text, "id": record.commandID.text, "state": state.rawValue, "cause": label])
   }
 
   /// Begins a command once that is written down, and writes its end down.
@@ -209,29 +213,35 @@ public actor CommandDesk {
     guard try await write(answer(.running), record, namespace, mark: mark) == .written else { return }
     let (id, name) = (record.commandID, order.request.name.rawValue)
     engine.parts.log.info("a command begins", ["namespace": namespace.text, "id": id.text, "command": name])
-    let ended = await perform(order.action, CommandOrigin(namespace: namespace, id: id))
-    // After a stop the next start says that it was interrupted.
-    guard !Task.isCancelled else { return }
-    try await finish(record, ended, namespace)
+    guard let ended = try await perform(order.action, record, namespace) else { return }
     counts.add(ended.isDone ? "done" : "failed", namespace)
     engine.parts.log.info(
       "a command ended",
       ["namespace": namespace.text, "id": id.text, "command": name, "state": ended.isDone ? "done" : "failed"])
   }
 
-  private func perform(_ action: CommandAction, _ origin: CommandOrigin) async -> CommandEnd {
+  /// - Returns: the end, written down; nil if it was stopped before: the next start says that it was interrupted.
+  private func perform(
+    _ action: CommandAction, _ record: StoredRecord, _ namespace: NamespaceName
+  ) async throws(StoreError) -> CommandEnd? {
+    let origin = CommandOrigin(namespace: namespace, id: record.commandID)
+    let ended: CommandEnd
     switch action {
+    case .ask(let question): return try await answer(question, record, namespace)
     case .flush:
-      return await engine.flush(origin.namespace) ? .done() : .failed("the namespace is not configured any more")
-    case .requeue, .drop: return await settleDead(isRequeue: action == .requeue, origin.namespace)
-    case .doctor: return await tools.doctor(for: origin)
+      ended = await engine.flush(namespace) ? .done() : .failed("the namespace is not configured any more")
+    case .requeue, .drop: ended = await settleDead(isRequeue: action == .requeue, namespace)
+    case .doctor: ended = await tools.doctor(for: origin)
     case .log(let level, let duration):
       engine.parts.log.borrow(level, for: duration)
-      return .done(.string("\(level.rawValue) for \(duration.components.seconds / 60) min"))
-    case .collect(let path): return await tools.collect(path, for: origin)
-    case .run(let unit): return await tools.run(unit, for: origin)
-    case .acceptStore(let store): return await accept(store, origin.namespace)
+      ended = .done(.string("\(level.rawValue) for \(duration.components.seconds / 60) min"))
+    case .collect(let path): ended = await tools.collect(path, for: origin)
+    case .run(let unit): ended = await tools.run(unit, for: origin)
+    case .acceptStore(let store): ended = await accept(store, namespace)
     }
+    guard !Task.isCancelled else { return nil }
+    try await finish(record, answer(ended.isDone ? .done : .failed, ended.result), namespace)
+    return ended
   }
 
   private func accept(_ store: StoreMark, _ namespace: NamespaceName) async -> CommandEnd {
@@ -253,19 +263,24 @@ public actor CommandDesk {
   }
 
   /// Tries until it is written: the command has ended, and only this knows how.
-  private func finish(
-    _ record: StoredRecord, _ ended: CommandEnd, _ namespace: NamespaceName
-  ) async throws(StoreError) {
+  @discardableResult func finish(
+    _ record: StoredRecord, _ answer: CommandAnswer, _ namespace: NamespaceName, _ question: QuestionRun? = nil
+  ) async throws(StoreError) -> QuestionAnswer? {
     while true {
       do throws(StoreError) {
-        let answer = answer(ended.isDone ? .done : .failed, ended.result)
         let step = CommandStep(
           namespace: namespace, record: record.id, command: record.commandID, judged: nil, answer: answer, mark: nil)
-        _ = try await engine.parts.store.write(step)
-        return await tellPipeline(namespace)
+        var found: QuestionAnswer?
+        if let question {
+          found = try await engine.parts.store.finish(question, step).answer
+        } else {
+          _ = try await engine.parts.store.write(step)
+        }
+        await tellPipeline(namespace)
+        return found
       } catch {
         noteFault("the end of a command can't be written down; tried again", error, namespace)
-        do { try await engine.parts.time.sleep(for: Self.retryPause) } catch { return }  // stopped
+        do { try await engine.parts.time.sleep(for: Self.retryPause) } catch { return nil }  // stopped
       }
     }
   }
@@ -289,7 +304,7 @@ public actor CommandDesk {
     return outcome
   }
 
-  private func answer(_ state: CommandState, _ result: JSONValue? = nil) -> CommandAnswer {
+  func answer(_ state: CommandState, _ result: JSONValue? = nil) -> CommandAnswer {
     CommandAnswer(state, result: result, stateTime: engine.parts.time.unixMilliseconds)
   }
 

@@ -6,6 +6,10 @@ enum CommandRefusal: Error, Equatable, Sendable {
   case unreadable(CommandFault)
   /// `commands.allow` does not have it.
   case notAllowed(CommandName)
+  /// `ask.allow` does not have it.
+  case notAsked(ReportType)
+  /// More would leave for a question than may.
+  case overBudget(QuestionAnswer, bytesMax: Int)
   /// An argument is missing, or not one of this command, or its value is not allowed.
   case arguments(String)
   /// `remote.publicKey` is configured, and the command has no signature.
@@ -25,7 +29,8 @@ enum CommandRefusal: Error, Equatable, Sendable {
   var label: String {
     switch self {
     case .unreadable: "unreadable"
-    case .notAllowed: "not_allowed"
+    case .notAllowed, .notAsked: "not_allowed"
+    case .overBudget: "over_budget"
     case .arguments: "arguments"
     case .unsigned, .signatureNeeded: "unsigned"
     case .wrongSignature: "signature"
@@ -40,6 +45,9 @@ enum CommandRefusal: Error, Equatable, Sendable {
     switch self {
     case .unreadable(let fault): fault.message
     case .notAllowed(let name): "\(name.rawValue) is not in commands.allow of the device's prismd.yaml"
+    case .notAsked(let type): "\(type) is not in ask.allow of the device's prismd.yaml"
+    case .overBudget(let answer, let bytesMax):
+      "the answer would have \(answer.rows) reports of \(answer.bytes) bytes, and may have \(bytesMax); ask for less"
     case .arguments(let fault): fault
     case .unsigned: "the device takes signed commands only; sign it with the private key of remote.publicKey"
     case .signatureNeeded: "the device takes this command with a signature only, and has no remote.publicKey"

@@ -47,7 +47,7 @@ public struct CommandCounts: Sendable, Equatable {
   /// All labels.
   static let results = [
     "done", "failed", "interrupted", "expired", "unreadable", "not_allowed", "arguments", "unsigned", "signature",
-    "changed", "replayed", "too_many",
+    "changed", "replayed", "too_many", "over_budget",
   ]
 
   public init() {}

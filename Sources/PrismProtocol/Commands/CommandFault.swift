@@ -18,6 +18,8 @@ public enum CommandFault: Error, Equatable, Sendable {
   case argumentValue(String)
   /// It is there, and no base64 of 64 bytes.
   case signature
+  /// The arguments of `ask` are no question, because of this.
+  case question(String)
 
   /// For the record's `result`, `prismctl` and the collector's answers.
   public var message: String {
@@ -35,6 +37,7 @@ public enum CommandFault: Error, Equatable, Sendable {
     case .argumentName: "a name in args occurs twice, or is not 1 to 64 of A-Z a-z 0-9 _ -"
     case .argumentValue(let name):
       "\(name) in args must be a string of at most \(CommandValue.textBytesMax) bytes, a whole number or a boolean"
+    case .question(let fault): fault
     case .signature: "the signature must be base64 of 64 bytes"
     }
   }

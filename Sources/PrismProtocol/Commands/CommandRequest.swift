@@ -83,6 +83,7 @@ public struct CommandRequest: Equatable, Sendable {
   /// - Parameter now: milliseconds since 1970.
   public func check(now: Int64) throws(CommandFault) {
     try checkSize()
+    if name == .ask { _ = try Question(args) }
     guard expires > 0 else { throw .expires }
     let (latest, isFar) = now.addingReportingOverflow(Int64(Self.lifetimeDaysMax) * 86_400_000)
     guard isFar || expires <= latest else { throw .expiresTooLate }
@@ -127,6 +128,8 @@ public enum CommandName: String, Sendable, CaseIterable, Comparable {
   case requeue
   /// Gives the namespace's dead letters up.
   case drop
+  /// Answers a question about kept reports (docs/recorder.md, "Questions"). `ask.allow` permits it, not `commands.allow`.
+  case ask
   /// Takes the deletions of records of a named store, as `prismctl accept-store` does. It needs a signature.
   case acceptStore = "accept-store"
 

@@ -119,4 +119,58 @@ struct Ring: StoreOperations {
     state[queue].ledger.move(members.count, from: .kept, to: account)
     transaction.touch(queue)
   }
+
+  // MARK: Looking at kept rows, and letting them go
+
+  /// Calls `body` with each kept row of a known type below an id, the newest first, until it returns false.
+  func walkKept(
+    _ queue: QueueID, before end: Int64, _ body: (StoredRow, SQLiteRow<StoredRow.Column>) throws(SQLiteError) -> Bool
+  ) throws(SQLiteError) {
+    for segment in state[queue].segments.list.reversed() where (segment.kept?.rows ?? 0) > 0 {
+      let rows = try transaction.statement(.rows(.walkBack, RowTable(queue, number: segment.number))).bind([":end": end]
+      )
+      defer { rows.reset() }
+      while let row = try rows.next(of: StoredRow.Column.self) {
+        let stored = StoredRow(row, hasPayload: queue.kind.hasPayload)
+        guard !state[queue].isLeaving(stored.id), state.names.types[stored.type] != nil else { continue }
+        guard try body(stored, row) else { return }
+      }
+    }
+  }
+
+  /// Of a row of metas with its payload.
+  func keptBytes(of row: StoredRow, _ payloads: QueueID) throws(SQLiteError) -> Int {
+    guard state[payloads].ledger[.kept] > 0 else { return Int(row.size) }
+    let member = IDRuns(row.id)
+    return Int(row.size) + (try transaction.bytes(of: member, payloads))
+  }
+
+  /// The value of a member of a row's meta, its own or its context's.
+  func value(of key: String, in row: StoredRow, _ queue: QueueID) throws(SQLiteError) -> JSONValue? {
+    if let own = Enriching.value(key, in: Array(row.body)) { return own }
+    guard !row.flags.contains(.selfContained), let rendering = try transaction.rendering(of: row, queue) else {
+      return nil
+    }
+    return Enriching.value(key, in: rendering.context)
+  }
+
+  /// Lets kept rows of metas go, with their payloads. - Parameter rule: what they leave with as `TRIGGER`.
+  /// - Returns: how many rows of both kinds were kept until now.
+  func letGo(_ members: IDRuns, _ namespace: Int, by rule: String) throws(SQLiteError) -> Int {
+    let (metas, payloads) = (
+      QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
+    )
+    var withPayload = IDRuns()
+    if state[payloads].ledger[.kept] > 0 {
+      for id in members.ids where !state[payloads].isLeaving(id) {
+        let member = IDRuns(id)
+        if try transaction.bytes(of: member, payloads) > 0 { withPayload.append(id) }
+      }
+    }
+    for (queue, members) in [(metas, members), (payloads, withPayload)] where !members.isEmpty {
+      try forget(members, queue, to: .waiting)
+      try transaction.letGo(members, queue, by: rule)
+    }
+    return members.count + withPayload.count
+  }
 }

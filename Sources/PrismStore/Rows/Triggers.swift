@@ -86,23 +86,16 @@ struct Triggers: StoreOperations {
   ) throws(SQLiteError) {
     var (ids, isCut, looked): ([Int64], Bool, Int) = ([], false, 0)
     let end = RowID(priority: .kept, sequence: last.sequence + 1).value
-    for place in state[metas].segments.list.indices.reversed()
-    where rule.before > 0 && !isCut && (state[metas].segments[place].kept?.rows ?? 0) > 0 {
-      let table = RowTable(metas, number: state[metas].segments[place].number)
-      let rows = try transaction.statement(.rows(.walkBack, table)).bind([":end": end])
-      defer { rows.reset() }
-      while ids.count < rule.before, looked < Self.rowsLookedAtMax, let row = try rows.next(of: StoredRow.Column.self) {
-        looked += 1
-        let stored = StoredRow(row, hasPayload: false)
-        guard !state[metas].isLeaving(stored.id), let type = state.names.types[stored.type], rule.lets(type),
-          try shares(same, rule, stored)
-        else { continue }
-        guard try isWithin(rule, try bytes(of: stored), &run) else {
+    try Ring(transaction).walkKept(metas, before: rule.before > 0 ? end : 0) { (stored, _) throws(SQLiteError) in
+      looked += 1
+      if rule.lets(state.names.types[stored.type]!), try shares(same, rule, stored) {
+        guard try isWithin(rule, try Ring(transaction).keptBytes(of: stored, payloads), &run) else {
           isCut = true
-          break
+          return false
         }
         ids.append(stored.id)
       }
+      return ids.count < rule.before && looked < Self.rowsLookedAtMax
     }
     if isCut { run.overBudget += 1 }
     guard !ids.isEmpty || !isCut else { return }
@@ -116,31 +109,10 @@ struct Triggers: StoreOperations {
   /// Whether a kept report has the value of the rule's member.
   private func shares(_ value: String?, _ rule: ReportTrigger, _ row: StoredRow) throws(SQLiteError) -> Bool {
     guard let key = rule.same else { return true }
-    if let own = Enriching.value(key, in: Array(row.body)) { return own.text == value }
-    guard let rendering = try transaction.rendering(of: row, metas) else { return false }
-    return Enriching.value(key, in: rendering.context)?.text == value
+    return try Ring(transaction).value(of: key, in: row, metas)?.text == value
   }
 
-  private func bytes(of row: StoredRow) throws(SQLiteError) -> Int {
-    guard state[payloads].ledger[.kept] > 0 else { return Int(row.size) }
-    let member = IDRuns(row.id)
-    return Int(row.size) + (try transaction.bytes(of: member, payloads))
-  }
-
-  /// - Returns: how many rows of both kinds were kept until now.
   private func letGo(_ members: IDRuns, _ rule: ReportTrigger) throws(SQLiteError) -> Int {
-    var withPayload = IDRuns()
-    if state[payloads].ledger[.kept] > 0 {
-      for id in members.ids {
-        let member = IDRuns(id)
-        if state[payloads].isLeaving(id) { continue }
-        if try transaction.bytes(of: member, payloads) > 0 { withPayload.append(id) }
-      }
-    }
-    for (queue, members) in [(metas, members), (payloads, withPayload)] where !members.isEmpty {
-      try Ring(transaction).forget(members, queue, to: .waiting)
-      try transaction.letGo(members, queue, by: rule.name)
-    }
-    return members.count + withPayload.count
+    try Ring(transaction).letGo(members, namespace, by: rule.name)
   }
 }

@@ -52,8 +52,9 @@ struct ConfigurationCheck {
 
   /// The collector can send any of them.
   private static func unsigned(_ commands: DaemonConfiguration.Commands) -> [Finding] {
-    guard !commands.allow.isEmpty else { return [] }
-    let names = commands.allow.sorted().map(\.rawValue).joined(separator: ", ")
+    guard commands.isOn else { return [] }
+    let asking = commands.askTypes.isEmpty ? [] : [CommandName.ask]
+    let names = (commands.allow.sorted() + asking).map(\.rawValue).joined(separator: ", ")
     guard commands.publicKey == nil else { return [Finding("commands", .ok, "signed ones are taken: \(names)")] }
     return [
       Finding(

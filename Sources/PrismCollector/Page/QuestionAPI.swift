@@ -1,0 +1,71 @@
+import PrismHTTP
+import PrismProtocol
+
+/// Answers what devices said to a question, merged (docs/recorder.md, "Questions").
+struct QuestionAPI: PageAnswers {
+  /// Groups of a merged answer at most, those of the most reports; the rest is in `others`.
+  private static let groupsMax = 1000
+
+  let api: PageAPI
+
+  /// `GET /questions/{namespace}/{id}`: the id is that of the commands `ask`, the same at each device.
+  func answer(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    guard let namespace = NamespaceName(request.parts[0]), let id = RecordID(request.parts[1]) else {
+      throw CollectorRefusal(400, "the path names no namespace and id; it is /questions/NAMESPACE/ID")
+    }
+    var filter = RecordFilter(namespace: namespace, table: .command)
+    (filter.id, filter.limit) = (id, RecordFilter.limitMax)
+    var (sum, states, devices) = (QuestionAnswer(), [String: Int](), [JSONValue]())
+    while true {
+      let page = try await api.ask { [filter] () throws(StoreFailure) in
+        try await api.collector.store.records(filter)
+      }
+      guard let last = page.last else { break }
+      for record in page {
+        let fields = (try? JSONValue(parsing: record.fields)) ?? .null
+        guard fields["name"]?.string == CommandName.ask.rawValue else { continue }
+        devices.append(Self.device(record, CommandAnswer(fields: fields), &sum, &states))
+      }
+      filter.after = last.number
+    }
+    guard !devices.isEmpty else { throw CollectorRefusal(404, "no device was asked a question of this id") }
+    return PageAPI.json([
+      "asked": devices.count, "states": JSONValue(byName: states), "rows": sum.rows, "bytes": sum.bytes,
+      "looked": sum.looked, "ms": sum.milliseconds, "groups": Self.groups(of: &sum),
+      "others": Self.json(of: sum.others),
+      "devices": devices,
+    ])
+  }
+
+  private static func device(
+    _ record: CollectedRecord, _ answer: CommandAnswer?, _ sum: inout QuestionAnswer, _ states: inout [String: Int]
+  ) -> JSONValue {
+    let found = answer?.state == .done ? answer?.result.flatMap { QuestionAnswer(json: $0) } : nil
+    if let found { sum.merge(found) }
+    // A device that says `done` and nothing that can be read has not answered.
+    let isReadable = answer?.state != .done || found != nil
+    let state = isReadable ? answer?.state.rawValue ?? "waiting" : "failed"
+    states[state, default: 0] += 1
+    return JSONValue([
+      "device": record.device, "state": state, "rows": found?.rows, "bytes": found?.bytes,
+      "message": isReadable ? answer?.result?.string : "the answer can't be read",
+    ])
+  }
+
+  private static func groups(of sum: inout QuestionAnswer) -> JSONValue {
+    let sorted = sum.groups.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }
+    for group in sorted.dropFirst(groupsMax) { sum.others.merge(group.value) }
+    return .array(
+      sorted.prefix(groupsMax).map { group in
+        .object([.init("value", .string(group.key))] + (json(of: group.value).object ?? []))
+      })
+  }
+
+  private static func json(of sketch: Sketch) -> JSONValue {
+    let shares = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)]
+    return .object(
+      (sketch.json.object ?? []).filter { ["count", "sum", "min", "max"].contains($0.key) }
+        + shares.map { JSONValue.Member($0.0, sketch.percentile($0.1).map { .double($0) } ?? .null) }
+        + [JSONValue.Member("error", .double(sketch.error))])
+  }
+}

@@ -1,0 +1,154 @@
+import Glibc
+
+/// Numbers in little room: their count, sum, least and greatest, and an exponential histogram (docs/recorder.md, "Sketches").
+///
+/// Buckets grow by the factor `2^(2^-scale)`. The scale falls as the numbers spread, so that there are at most `bucketsMax`.
+/// Sketches are merged in any order with the same outcome, which is that of one sketch over all numbers; only `sum` is rounded
+/// where numbers are no integers.
+public struct Sketch: Equatable, Sendable {
+  /// From the first bucket to the last, of each sign.
+  public static let bucketsMax = 320
+  private static let scales = -3...7
+
+  /// The numbers that were added.
+  public private(set) var count = 0
+  /// Their sum.
+  public private(set) var sum = 0.0
+  /// The least number; 0 without numbers.
+  public private(set) var min = 0.0
+  /// The greatest number; 0 without numbers.
+  public private(set) var max = 0.0
+  /// The scale of the buckets, -3 to 7.
+  public private(set) var scale = scales.upperBound
+  private var zeros = 0
+  /// By the numbers of their buckets.
+  private var positive: [Int: Int] = [:], negative: [Int: Int] = [:]
+
+  public init() {}
+
+  /// The most that a percentile is wrong, relative to the true value: 0.005 for 0.5 %.
+  public var error: Double {
+    let base = exp2(exp2(Double(-scale)))
+    return (base - 1) / (base + 1)
+  }
+
+  /// Adds a number. One that is not finite is left out.
+  public mutating func add(_ value: Double) {
+    guard value.isFinite else { return }
+    var one = Sketch()
+    (one.count, one.sum, one.min, one.max) = (1, value, value, value)
+    if value == 0 {
+      one.zeros = 1
+    } else {
+      let bucket = Int((log2(abs(value)) * exp2(Double(one.scale))).rounded(.up)) - 1
+      if value > 0 { one.positive = [bucket: 1] } else { one.negative = [bucket: 1] }
+    }
+    merge(one)
+  }
+
+  /// Adds the numbers of another sketch.
+  public mutating func merge(_ other: Sketch) {
+    guard other.count > 0 else { return }
+    var other = other
+    coarsen(to: other.scale)
+    other.coarsen(to: scale)
+    (min, max) = count == 0 ? (other.min, other.max) : (Swift.min(min, other.min), Swift.max(max, other.max))
+    (count, sum, zeros) = (count + other.count, sum + other.sum, zeros + other.zeros)
+    positive.merge(other.positive, uniquingKeysWith: +)
+    negative.merge(other.negative, uniquingKeysWith: +)
+    while scale > Self.scales.lowerBound, Swift.max(Self.span(positive), Self.span(negative)) > Self.bucketsMax {
+      coarsen(to: scale - 1)
+    }
+  }
+
+  /// Joins buckets in pairs until the scale is `lower` or less.
+  public mutating func coarsen(to lower: Int) {
+    while scale > Swift.max(lower, Self.scales.lowerBound) {
+      scale -= 1
+      positive = Self.halved(positive)
+      negative = Self.halved(negative)
+    }
+  }
+
+  /// The number that `share` of all numbers do not exceed, within `error`; nil without numbers.
+  /// - Parameter share: 0 to 1; 0.95 for the 95th percentile.
+  public func percentile(_ share: Double) -> Double? {
+    guard count > 0 else { return nil }
+    var rest = Swift.min(Swift.max(Int((share * Double(count)).rounded(.up)), 1), count)
+    func clamped(_ value: Double) -> Double { Swift.min(Swift.max(value, min), max) }
+    for (bucket, count) in negative.sorted(by: { $0.key > $1.key }) {
+      rest -= count
+      if rest <= 0 { return clamped(-middle(bucket)) }
+    }
+    rest -= zeros
+    if rest <= 0 { return clamped(0) }
+    for (bucket, count) in positive.sorted(by: { $0.key < $1.key }) {
+      rest -= count
+      if rest <= 0 { return clamped(middle(bucket)) }
+    }
+    return max
+  }
+
+  /// As far from both ends of a bucket, relative to them.
+  private func middle(_ bucket: Int) -> Double {
+    let width = exp2(Double(-scale))
+    return exp2(Double(bucket) * width) * (1 + error)
+  }
+
+  private static func span(_ buckets: [Int: Int]) -> Int {
+    buckets.isEmpty ? 0 : buckets.keys.max()! - buckets.keys.min()! + 1
+  }
+
+  private static func halved(_ buckets: [Int: Int]) -> [Int: Int] {
+    buckets.reduce(into: [:]) { $0[$1.key >> 1, default: 0] += $1.value }
+  }
+}
+
+// MARK: JSON
+extension Sketch {
+  /// `{"count":3,"sum":6,"min":1,"max":3,"scale":7,"zeros":0,"positive":[FIRST BUCKET, COUNT, COUNT …]}`.
+  public var json: JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("count", .int(count)), .init("sum", Self.number(sum)), .init("min", Self.number(min)),
+      .init("max", Self.number(max)), .init("scale", .int(scale)), .init("zeros", .int(zeros)),
+    ]
+    for (name, buckets) in [("positive", positive), ("negative", negative)] where !buckets.isEmpty {
+      let (first, last) = (buckets.keys.min()!, buckets.keys.max()!)
+      members.append(.init(name, .array([.int(first)] + (first...last).map { .int(buckets[$0] ?? 0) })))
+    }
+    return .object(members)
+  }
+
+  /// nil if it is not one that `json` wrote.
+  public init?(json: JSONValue) {
+    guard let count = json["count"]?.int, let sum = json["sum"]?.double, let min = json["min"]?.double,
+      let max = json["max"]?.double, let scale = json["scale"]?.int, Self.scales.contains(scale),
+      let zeros = json["zeros"]?.int, zeros >= 0, min <= max, let positive = Self.buckets(json["positive"]),
+      let negative = Self.buckets(json["negative"])
+    else { return nil }
+    var all = zeros
+    for part in [positive, negative].flatMap(\.values) {
+      let (sum, overflows) = all.addingReportingOverflow(part)
+      guard !overflows else { return nil }
+      all = sum
+    }
+    guard all == count, all < 1 << 53 else { return nil }
+    (self.count, self.sum, self.min, self.max, self.scale) = (count, sum, min, max, scale)
+    (self.zeros, self.positive, self.negative) = (zeros, positive, negative)
+  }
+
+  /// An integer without a fraction, so that sums of integers read as such.
+  static func number(_ value: Double) -> JSONValue {
+    Int(exactly: value).map { .int($0) } ?? .double(value)
+  }
+
+  private static func buckets(_ value: JSONValue?) -> [Int: Int]? {
+    guard let value else { return [:] }
+    guard let numbers = value.array?.map({ $0.int ?? -1 << 62 }), (2...bucketsMax + 1).contains(numbers.count),
+      abs(numbers[0]) < 1 << 20, numbers.dropFirst().allSatisfy({ $0 >= 0 })
+    else { return nil }
+    return numbers.dropFirst().enumerated().reduce(into: [:]) {
+      if $1.element > 0 { $0[numbers[0] + $1.offset] = $1.element }
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import Glibc
+import PrismBase
+import PrismCollector
+import PrismProtocol
+
+extension CollectorCommand {
+  /// `prism-collector ask …`: asks devices for kept reports, and shows what they answered (docs/recorder.md, "Questions").
+  static let ask = CollectorCommand(name: "ask", options: Asking.options, usage: Asking.usage) { line throws(Fault) in
+    guard let namespace = line["--namespace"].flatMap({ NamespaceName($0) }) else {
+      throw line.misused("ask needs --namespace with a namespace's name")
+    }
+    if let id = line["--show"] {
+      guard line.operands.isEmpty else { throw line.misused("ask --show takes no TYPE") }
+      return try await line.ask { desk throws(Fault) in try await Asking.show(id, namespace, line, desk) }
+    }
+    guard let expression = line["--where"], let type = line.operands.first else {
+      throw line.misused("ask needs --where with an expression for devices, and a TYPE")
+    }
+    var args = try CommandSending.values(Array(line.operands.dropFirst()), of: "ask")
+    args["type"] = .text(type)
+    if case .text(let span)? = args["last"] { args["last"] = .integer(try CommandDraft.span(span, of: "last")) }
+    let question: Question
+    do throws(CommandFault) { question = try Question(args) } catch { throw .usage("ask: \(error.message)") }
+    let draft = try CommandDraft(line, .ask, args)
+    let wait = try line["--wait"].map { (text) throws(Fault) in try CommandDraft.span(text, of: "--wait") }
+    return try await line.ask { desk throws(Fault) in
+      let devices = try await Asking.devices(expression, question, desk)
+      guard !line.arguments.contains("--estimate"), !devices.isEmpty else { return devices.isEmpty ? 1 : 0 }
+      for device in devices {
+        let request = try draft.request(namespace, device)
+        let records = RecordDesk(desk, namespace: namespace, table: .command, device: device)
+        _ = try await records.put(draft.id.text, fields: request.fields.text, isNew: true)
+      }
+      guard let wait else {
+        print(draft.id.text)
+        return 0
+      }
+      return try await Asking.show(draft.id.text, namespace, line, desk, seconds: wait)
+    }
+  }
+}
+
+/// The words of `prism-collector ask`.
+private enum Asking {
+  static let options = [
+    ArgumentOption("--namespace", "NAME", "the namespace whose kept reports are asked for"),
+    ArgumentOption("--where", "EXPRESSION", "the devices, as for `device find`: 'tag.region = eu and version < 2.10'"),
+    ArgumentOption("--estimate", nil, "says how many devices and kept reports it would be, and asks nothing"),
+    ArgumentOption("--expires", "SPAN", "devices must begin within this time: 90s, 15m, 2h, 3d, at most 30d (1h)"),
+    ArgumentOption("--sign", "FILE", "an Ed25519 private key, PEM, that signs it for each device; the key stays here"),
+    ArgumentOption("--wait", "SPAN", "waits until all have answered, at most so long, and shows the answer"),
+    ArgumentOption("--show", "ID", "shows what came of a question"),
+    ArgumentOption("--json", nil, "shows it as the API answers it"),
+  ]
+
+  static let usage = """
+    usage: prism-collector ask --namespace NAME --where EXPRESSION TYPE [KEY=VALUE …] [--estimate | --wait SPAN] [--sign FILE]
+           prism-collector ask --namespace NAME --show ID [--json]
+           [--config PATH | the flags of prism-collector]
+
+      Asks devices for kept reports of a TYPE, or of a pattern of types, and prints the id of the question.
+      rows=true       the reports leave; without it they stay, and are counted
+      of=MEMBER       count, sum, least, greatest and percentiles of a number in their meta
+      by=MEMBER       one answer for each value of a member
+      last=SPAN       reports of the last 90s, 15m, 2h, 3d; or since=MS and until=MS, milliseconds since 1970
+      field=MEMBER    with equals=TEXT, contains=TEXT, or from=N and to=N: only reports that meet it
+      maxKByte=N      the most that may leave each device (256)
+
+    \(ArgumentOption.help(options, column: 24))
+
+    Exit codes: 0, 1 no device is chosen or it is refused, 64 usage, 66 no such key file, 69 the store can't be reached,
+    75 not all have answered, 78 configuration.
+    """
+
+  /// Chooses devices, and says how much it may be by their last ledgers.
+  static func devices(
+    _ expression: String, _ question: Question, _ desk: CollectorDesk
+  ) async throws(Fault) -> [String] {
+    var (devices, kept): ([String], Int) = ([], 0)
+    try await desk.devices(where: expression, sort: "device") { device in
+      devices += [device["device"]?.string].compactMap(\.self)
+      kept += device["kept"]?.int ?? 0
+      return true
+    }
+    let most = question.want == .rows ? devices.count * (question.bytesMax >> 10) : 0
+    StandardStreams.say(
+      "prism-collector: \(devices.count) devices, which keep \(kept) reports; at most \(most) KiB of reports leave\n")
+    return devices
+  }
+
+  /// - Parameter seconds: waits so long for devices that did not answer. - Returns: 75 if some have not.
+  static func show(
+    _ id: String, _ namespace: NamespaceName, _ line: CollectorLine, _ desk: CollectorDesk, seconds: Int64 = 0
+  ) async throws(Fault) -> Int32 {
+    let (time, path) = (SystemTime(), "/questions/\(namespace)/\(id.percentEncoded)")
+    let end = time.uptime + .seconds(seconds)
+    var answer = try await desk.get(path)
+    func isWaiting() -> Bool { ["waiting", "accepted", "running"].contains { answer["states"]?[$0] != nil } }
+    while isWaiting(), time.uptime < end {
+      do { try await time.sleep(for: .seconds(1)) } catch { break }
+      answer = try await desk.get(path)
+    }
+    for row in line.isJSON ? [answer.text] : text(id, answer) { print(row) }
+    return isWaiting() ? 75 : 0
+  }
+
+  private static func text(_ id: String, _ answer: JSONValue) -> [String] {
+    func row(_ value: JSONValue, _ names: [String]) -> String {
+      names.map { name in (value[name].map { $0.string ?? $0.text } ?? "-").printable }.joined(separator: "\t")
+    }
+    let states = (answer["states"]?.object ?? []).map { "\($0.value.text) \($0.key)" }.joined(separator: ", ")
+    let cost = "\(answer.number("looked") ?? "") looked at in \(answer.number("ms") ?? "") ms"
+    let head =
+      "\(id): \(states); \(answer.number("rows") ?? "") reports, \(answer.number("bytes") ?? "") bytes; \(cost)"
+    let names = ["value", "count", "sum", "min", "p50", "p90", "p95", "p99", "max", "error"]
+    var groups = answer["groups"]?.array ?? []
+    if let others = answer["others"], others["count"] != 0 { groups.append(others) }
+    return [head] + (groups.isEmpty ? [] : [names.joined(separator: "\t")]) + groups.map { row($0, names) }
+      + (answer["devices"]?.array ?? []).map { row($0, ["device", "state", "rows", "bytes", "message"]) }
+  }
+}

@@ -1,0 +1,69 @@
+import Glibc
+import PrismBase
+import PrismCollector
+import PrismPacket
+import PrismProtocol
+
+/// A command before it is of a device: with one id for all of them, and signed for each.
+struct CommandDraft {
+  private static let spanUnits: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+  private static let keyBytesMax = 65_536
+
+  let id: RecordID
+  private let (name, args): (CommandName, [String: CommandValue])
+  /// The words of the command line, for faults.
+  private let words: String
+  private let (now, expires): (Int64, Int64)
+  private let key: SigningKey?
+
+  /// - Parameter line: with `--expires` and `--sign`.
+  init(_ line: CollectorLine, _ name: CommandName, _ args: [String: CommandValue]) throws(Fault) {
+    now = SystemTime().unixMilliseconds
+    var random = SystemRandomNumberGenerator()
+    id = RecordID(PacketID(unixMilliseconds: now, using: &random).description)!
+    (self.name, self.args) = (name, args)
+    words = [line.command.name, line.verb].filter { !$0.isEmpty }.joined(separator: " ")
+    expires = now + (try Self.span(line["--expires"] ?? "1h", of: "--expires")) * 1000
+    key = try line["--sign"].map { (path) throws(Fault) in try Self.signingKey(path) }
+  }
+
+  /// - Throws: 64 for a command that the device would not read: a fault is said before anything is sent.
+  func request(_ namespace: NamespaceName, _ device: String) throws(Fault) -> CommandRequest {
+    let draft = CommandRequest(
+      namespace: namespace, deviceID: device, id: id, name: name, args: args, expires: expires)
+    let request: CommandRequest
+    do throws(CommandFault) {
+      request = try CommandRequest(fields: draft.fields, namespace: namespace, deviceID: device, id: id)
+      try request.check(now: now)
+    } catch { throw .usage("\(words): \(error.message)") }
+    guard let key else { return request }
+    do throws(PacketError) { return try request.signed(by: key) } catch {
+      throw .unavailable("--sign: the command can't be signed: \(error.rawValue)")
+    }
+  }
+
+  private static func signingKey(_ path: String) throws(Fault) -> SigningKey {
+    let read: (bytes: [UInt8], mode: UInt32)
+    do throws(FileError) { read = try SmallFile.readWithMode(path, bytesMax: keyBytesMax) } catch {
+      throw Fault(message: "--sign: \(error.description)", exitCode: 66)
+    }
+    guard read.mode & 0o004 == 0 else {
+      throw .usage("--sign: \(path) is readable by others; chmod 600 it, and make a new key if others were here")
+    }
+    guard let key = SigningKey(pem: read.bytes) else {
+      throw .usage("--sign: \(path) holds no Ed25519 key in PEM; openssl genpkey -algorithm ed25519 makes one")
+    }
+    return key
+  }
+
+  static func span(_ text: String, of option: String) throws(Fault) -> Int64 {
+    let longest = Int64(CommandRequest.lifetimeDaysMax) * 86_400
+    guard let unit = text.last.flatMap({ spanUnits[$0] }), let count = Int64(text.dropLast()), count > 0,
+      count <= longest / unit
+    else {
+      throw .usage(
+        "\(option): is `\(text)`, must be a span of at most \(CommandRequest.lifetimeDaysMax) days: 90s, 15m, 2h, 3d")
+    }
+    return count * unit
+  }
+}
