@@ -38,5 +38,6 @@ static void check_headers(void) {
   if (!is_uuid(header("Prism-Packet-Id")) || !is_number(header("Prism-Item-Count"))) refuse("header");
   if (*header("Prism-Depends-On") && !is_uuid(value)) refuse("header");
   if (*header("Prism-Sent-Time") && !is_number(value)) refuse("header");
+  if (*header("Prism-Form") && (strcmp(value, "columns") || !strstr(header("Content-Type"), "meta"))) refuse("header");
   if (*header("Prism-Dictionary") && !is_number(value)) refuse("header");
 }

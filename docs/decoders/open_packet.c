@@ -5,6 +5,7 @@
  * cc open_packet.c -lcrypto -lz -lzstd */
 #include "ciphers.h"
 #include "headers.h"
+#include "columns.h"
 #include <zstd.h>
 
 static bytes key, dictionary;
@@ -15,7 +16,7 @@ static bytes context(int is_payload) {
   bytes all = of("prism2\n");
   for (int n = 0; n < 8; n++)
     all = join(join(all, of(names[n] ? header(names[n]) : is_payload ? "payload" : "meta")), of("\n"));
-  return all;
+  return *header("Prism-Form") ? join(join(all, of(value)), of("\n")) : all;
 }
 static bytes unpack(bytes in) {
   if (!strcmp(header("Prism-Encoding"), "none")) return in;
@@ -78,10 +79,16 @@ int main(int argc, char **argv) {
   bytes bound = context(is_payload);
   check_mac(cipher, key, bound, body, header("Prism-Mac"));
   unsigned count = is_payload ? split(body, blocks) : 0;
+  int has_columns = *header("Prism-Form") != 0;
   for (unsigned n = 0; n <= count; n++) {
     char index[12] = {0};
     sprintf(index, "%u", n);
-    blocks[n] = unpack(decrypt(cipher, key, blocks[n], join(bound, of(index))));
+    bytes packed = decrypt(cipher, key, blocks[n], join(bound, of(index)));
+    if (has_columns) {
+      read_head(packed, atol(header("Prism-Item-Count")));
+      cut(&packed, HEAD_BYTES);
+    }
+    blocks[n] = has_columns ? text_of_columns(unpack(packed)) : unpack(packed);
   }
   int rows = count_rows(blocks[0]);
   if (rows != atoi(header("Prism-Item-Count")) || (is_payload && rows != (int)count)) refuse("countMismatch");

@@ -146,12 +146,12 @@ struct V2VectorTests {
     }
   }
 
-  @Test("the decoders in docs/decoders pass all vectors, and have under 100 lines each; that of columns has under 200")
+  @Test("the decoders in docs/decoders pass all vectors, and have under 100 lines each; those of columns have more")
   func decoders() throws {
     let folder = "\(V2Vectors.folder)/decoders"
     for name in try FileManager.default.contentsOfDirectory(atPath: folder) where !name.hasPrefix("_") {
       let lines = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8).split(separator: "\n").count
-      #expect(lines < (name == "prism_columns.py" ? 200 : 100), "\(name)")
+      #expect(lines < ["prism_columns.py": 200, "columns.h": 250][name, default: 100], "\(name)")
     }
     let (check, output) = (Process(), Pipe())
     check.executableURL = URL(filePath: "/usr/bin/python3")
