@@ -81,10 +81,10 @@ def unseal(sealed, private_key, device, namespace, report, size_max=64 << 20):
     check(len(private_key) == 32, "keyLength")
     key, own = X25519PrivateKey.from_private_bytes(private_key), sealed[4:36]
     public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    material = hkdf(key.exchange(X25519PublicKey.from_public_bytes(own)), b"prism2 seal", own + public, 44)
     associated = f"prism2 seal\n{device}\n{namespace}\n{report}\n".encode()
-    try:
+    try:  # a public key of low order makes no secret: ValueError
+        material = hkdf(key.exchange(X25519PublicKey.from_public_bytes(own)), b"prism2 seal", own + public, 44)
         packed = AESGCM(material[:32]).decrypt(material[32:], sealed[36:], associated)
-    except InvalidTag:
+    except (InvalidTag, ValueError):
         raise Refused("decryptionFailed") from None
     return gunzip(packed, size_max)
