@@ -21,6 +21,8 @@ public actor PrismClient {
   private let app: [String: String]
   private let answerTimeout: Duration
   private var stream: (mode: Mode, socket: SocketStream)?
+  /// As the greeting has it; nil: the connection is the session.
+  private var session: JSONValue?
   nonisolated let watches: ClientWatches
 
   private enum Mode: String { case each, cumulative }
@@ -103,6 +105,19 @@ public actor PrismClient {
     return outcome
   }
 
+  /// Begins a session of the app, and ends the one before it (docs/sessions.md). Without sessions of its own each connection of the
+  /// client is one.
+  /// - Parameter id: no other session of the user has it: connections that name it are one session.
+  public func beginSession(_ id: ReportID) throws(ClientError) { try set(session: .string(id.text)) }
+
+  /// Ends the session: the app is not in use until the next one begins.
+  public func endSession() throws(ClientError) { try set(session: false) }
+
+  private func set(session: JSONValue) throws(ClientError) {
+    (self.session, stream) = (session, nil)
+    _ = try connected(.each)
+  }
+
   /// The common information as the daemon merges it into the metas of this connection.
   public func common() throws(ClientError) -> JSONValue {
     guard let common = try ask(["common": true])["common"] else { throw .protocolViolation("no common information") }
@@ -180,10 +195,11 @@ public actor PrismClient {
   private func connect(_ mode: Mode) throws(ClientError) -> SocketStream {
     let connection = try SocketStream(path: socket, timeout: answerTimeout)
     let hello: JSONValue = [
-      "hello": .object([
-        .init("app", .object(app.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })),
-        .init("answer", .string(mode.rawValue)),
-      ])
+      "hello": .object(
+        [
+          .init("app", .object(app.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })),
+          .init("answer", .string(mode.rawValue)),
+        ] + (session.map { [.init("session", $0)] } ?? []))
     ]
     try connection.exchange(hello.bytes + [UInt8(ascii: "\n")]) { (line) throws(ClientError) in
       let answer = try? JSONValue(parsing: line)

@@ -76,6 +76,13 @@ public final class SpooledClient: Sendable {
     lossHandler?.release()
   }
 
+  /// Begins a session of the app, and ends the one before it (docs/sessions.md). Connects without waiting. Without sessions of its
+  /// own each connection of the client is one.
+  public func beginSession() { _ = prism_session_begin(client) }
+
+  /// Ends the session: the app is not in use until the next one begins.
+  public func endSession() { _ = prism_session_end(client) }
+
   /// A handle that reports to one namespace.
   public func namespace(_ name: NamespaceName) -> NamespaceReporter { NamespaceReporter(client: self, name: name) }
 

@@ -26,8 +26,9 @@ final class IngestSink: ReportSink {
 
   /// The rules by which reports are stored from now on.
   func set(_ snapshot: Snapshot) {
-    let rules = snapshot.namespaces.mapValues { ReportRules(enrichments: $0.enrichments, triggers: $0.triggers) }
-      .filter { $0.value != ReportRules() }
+    let rules = snapshot.namespaces.mapValues {
+      ReportRules(enrichments: $0.enrichments, triggers: $0.triggers, countsHealth: $0.countsHealth)
+    }.filter { $0.value != ReportRules() }
     self.rules.withLock { $0 = rules }
   }
 

@@ -11,6 +11,7 @@ struct Inputs: Sendable {
   private let host: HostInput
   private let journal: JournalInput
   private let conflicts: ConflictReports
+  private let sessions: SessionReports
   /// The server's commands, whose results may be reports.
   let commands: CommandDesk
 
@@ -19,6 +20,7 @@ struct Inputs: Sendable {
     self.server = server
     let hub = engine.hub
     conflicts = ConflictReports(sink: server, configuration: { hub.current }, log: log)
+    sessions = SessionReports(server: server, configuration: { hub.current }, log: log)
     commands = CommandDesk(
       engine: engine, tools: MachineCommands(sink: server) { (hub.current, configPath) })
     crashSpool = CrashSpool(sink: server, log: log) { result in Task { await server.count(result) } }
@@ -30,6 +32,7 @@ struct Inputs: Sendable {
   func start(_ daemon: DaemonConfiguration, clashes: AsyncStream<RecordClashNews>) async {
     await server.start()
     await conflicts.start(clashes)
+    await sessions.start()
     await commands.start()
     await follow(daemon)
   }
@@ -49,6 +52,7 @@ struct Inputs: Sendable {
     await journal.stop()
     await host.stop()
     await crashSpool.stop()
+    await sessions.stop()
     await server.stop()
   }
 }

@@ -130,6 +130,47 @@ import Testing
   }
 
   @Test(
+    "a coredump's frames have the build ids of its modules, from the packages or from the text; a container keeps its unit"
+  )
+  func buildIDs() throws {
+    let text = """
+      Process 4711 (shop) of user 1000 dumped core.
+
+      Module libcart.so.1 with build-id 00112233445566778899AABBCCDDEEFF00112233
+      Module libc.so.6 from deb glibc-2.36-9.amd64
+      Stack trace of thread 4711:
+      #0  0x00007f10 _ZNK4Cart5totalEv (libcart.so.1 + 0x1f2c)
+      #1  0x000055d0 $s4shop3pay5ordersySay (/usr/bin/shop + 0x2)
+      #2  0x00007f20 n/a (libcart.so.1 + 0x3)
+      #3  0x00007f30 core::ops::function::FnOnce::call_once (libother.so + 0x4)
+      """
+    let packages =
+      #"{"elfType":"coredump","/usr/bin/shop":{"type":"deb","name":"shop","version":"1.2-1","buildId":"9f86d081884c7d65"}}"#
+    var entry = Self.entry([
+      "MESSAGE_ID": JournalEntry.coredumpMessage, "MESSAGE": text, "COREDUMP_EXE": "/usr/bin/shop",
+      "COREDUMP_SIGNAL_NAME": "SIGSEGV", "COREDUMP_CGROUP": "/system.slice/docker-0a1b.scope", "COREDUMP_UID": "33",
+      "COREDUMP_CONTAINER_CMDLINE": "/sbin/init", "COREDUMP_PACKAGE_JSON": packages,
+    ])
+    entry.fields.append(.init(name: "_SYSTEMD_UNIT", value: Array("systemd-coredump@1-7-0.service".utf8)))
+    let meta = try Self.report(entry).meta
+    #expect(meta["unit"] == "docker-0a1b.scope" && meta["container"] == "/sbin/init" && meta["package"] == "shop 1.2-1")
+    let id = "00112233445566778899aabbccddeeff00112233"
+    #expect(
+      meta["frames"]?.array == [
+        ["function": "_ZNK4Cart5totalEv", "module": "libcart.so.1", "buildId": .string(id), "offset": "0x1f2c"],
+        ["function": "$s4shop3pay5ordersySay", "module": "shop", "buildId": "9f86d081884c7d65", "offset": "0x2"],
+        ["module": "libcart.so.1", "buildId": .string(id), "offset": "0x3"],
+        "#3  0x00007f30 core::ops::function::FnOnce::call_once (libother.so + 0x4)",
+      ])
+    for junk in [
+      "#0", "#0 (", "#0 0x1 a ( + )", "Module", "Module a with build-id", "Module a with build-id zz",
+      "#0  0x1 n/a (a + 0x)",
+    ] {
+      #expect(CoredumpFrames(junk, packages: "[{", executable: "a").frames.allSatisfy { $0.string != nil })
+    }
+  }
+
+  @Test(
     "a sender is the user that the journal says, or no user: never root for want of a field",
     arguments: [
       (["_UID": "1000"], 1000), (["_UID": "0"], 0), ([:], nil), (["_UID": ""], nil), (["_UID": "root"], nil),

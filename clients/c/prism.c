@@ -608,6 +608,7 @@ struct prism_client {
   ring queue;
   char id_prefix[17];
   _Atomic uint64_t id_count;
+  _Atomic uint64_t session; /* 0: the connection is a session; else its number, odd while it is open */
   _Atomic bool is_asleep; /* the worker waits for the ring, and must be woken by `wake` */
   _Atomic int wake;       /* an eventfd; -1 before the worker starts */
 
@@ -706,6 +707,7 @@ struct worker {
   int socket;
   int64_t state_since, progress_at, next_connect, backoff;
   bool has_failed; /* no connection since the last one that was greeted */
+  uint64_t session; /* that the connection was greeted with */
   char *input;
   size_t input_used, input_capacity;
 
@@ -1273,14 +1275,27 @@ static void disconnect(worker *w, int64_t now) {
   forget_spooled(w);
 }
 
+/* Sends the greeting with the session that is open. */
+static bool greet(worker *w) {
+  prism_client *c = w->client;
+  char hello[sizeof c->hello + 64];
+  size_t used = c->hello_bytes - 3; /* without its end: }}\n */
+  memcpy(hello, c->hello, used);
+  w->session = atomic_load(&c->session);
+  if (w->session & 1)
+    used += (size_t)sprintf(hello + used, ",\"session\":\"%s-s%llx\"", c->id_prefix, (unsigned long long)w->session);
+  else if (w->session) used += (size_t)sprintf(hello + used, ",\"session\":false");
+  used += (size_t)sprintf(hello + used, "}}\n");
+  return send(w->socket, hello, used, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)used;
+}
+
 static void connect_now(worker *w, int64_t now) {
   prism_client *c = w->client;
   open_begin(w);
   w->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   open_end(w);
   bool is_connected =
-      w->socket >= 0 && connect(w->socket, (struct sockaddr *)&c->address, sizeof c->address) == 0 &&
-      send(w->socket, c->hello, c->hello_bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)c->hello_bytes;
+      w->socket >= 0 && connect(w->socket, (struct sockaddr *)&c->address, sizeof c->address) == 0 && greet(w);
   if (is_connected) enter(w, GREETING, now);
   else disconnect(w, now);
 }
@@ -1609,6 +1624,10 @@ static bool has_request(prism_client *c) {
 
 /* Everything that can be done without waiting. Returns whether requests in the ring can be taken. */
 static bool advance(worker *w, int64_t now) {
+  if (w->state == READY && w->session != atomic_load(&w->client->session)) {
+    disconnect(w, now); /* requests without an answer are sent again, under the same ids */
+    w->next_connect = now;
+  }
   if (w->state == AWAY && now >= w->next_connect) connect_now(w, now);
   if (w->state == GREETING && now - w->state_since > GREETING_MAX) disconnect(w, now);
   if (w->state == READY && w->sent > w->start) {
@@ -2020,6 +2039,21 @@ static int no_cancellation(void) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
   return before;
 }
+
+static prism_result set_session(prism_client *c, bool is_open) {
+  if (!c || atomic_load(&c->is_closing)) return PRISM_CLOSED;
+  uint64_t before = atomic_load(&c->session), next;
+  do {
+    if (!is_open && before && !(before & 1)) return PRISM_QUEUED; /* it has ended */
+    next = before + (is_open && (before & 1) ? 2 : is_open || before ? 1 : 2);
+  } while (!atomic_compare_exchange_weak(&c->session, &before, next));
+  bool is_started = start(c, true);
+  wake_worker(c);
+  return is_started ? PRISM_QUEUED : PRISM_SYSTEM;
+}
+
+prism_result prism_session_begin(prism_client *c) { return set_session(c, true); }
+prism_result prism_session_end(prism_client *c) { return set_session(c, false); }
 
 static prism_result flush_result(prism_client *c) {
   return value_of(&c->spool_waiting) > 0 ? PRISM_SPOOLED : PRISM_STORED;
@@ -3078,6 +3112,59 @@ static void word_json(prism_json *meta, const char *key, const char *word) {
   if (word[0]) prism_json_string(meta, key, word);
 }
 
+enum { CRUMBS = 20, CRUMB_BYTES = 120, CRUMBS_JSON_BYTES = 3000 };
+
+/* The newest notes. A writer marks its place before and after, so that the handler of another thread leaves a part out. */
+static struct {
+  pthread_mutex_t lock;
+  _Atomic uint64_t count;
+  struct {
+    _Atomic uint64_t number; /* counted from 1; 0 while it is written */
+    int64_t time;
+    char text[CRUMB_BYTES + 1];
+  } all[CRUMBS];
+} crumbs = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void prism_breadcrumb(const char *text) {
+  if (!text) return;
+  size_t length = 0;
+  for (size_t next; text[length]; length += next) {
+    next = utf8_length((const uint8_t *)text + length, strnlen(text + length, 4));
+    if (next == 0) next = 1;
+    if (length + next > CRUMB_BYTES) break;
+  }
+  pthread_mutex_lock(&crumbs.lock);
+  uint64_t number = atomic_load(&crumbs.count) + 1;
+  size_t place = number % CRUMBS;
+  atomic_store(&crumbs.all[place].number, 0);
+  crumbs.all[place].time = unix_ms();
+  memcpy(crumbs.all[place].text, text, length);
+  crumbs.all[place].text[length] = 0;
+  atomic_store(&crumbs.all[place].number, number);
+  atomic_store(&crumbs.count, number);
+  pthread_mutex_unlock(&crumbs.lock);
+}
+
+/* The newest notes that fit, in their order. */
+static void crumbs_json(prism_json *meta) {
+  uint64_t last = atomic_load(&crumbs.count), first = last > CRUMBS ? last - CRUMBS + 1 : 1;
+  size_t room = 0;
+  uint64_t from = last + 1;
+  while (from > first && room + strlen(crumbs.all[(from - 1) % CRUMBS].text) * 6 + 60 < CRUMBS_JSON_BYTES)
+    room += strlen(crumbs.all[--from % CRUMBS].text) * 6 + 60;
+  if (last == 0) return;
+  prism_json_array(meta, "breadcrumbs");
+  for (; from <= last; from++) {
+    size_t place = from % CRUMBS;
+    if (atomic_load(&crumbs.all[place].number) != from) continue;
+    prism_json_object(meta, NULL);
+    prism_json_int(meta, "time", crumbs.all[place].time);
+    prism_json_bytes(meta, "text", crumbs.all[place].text, strnlen(crumbs.all[place].text, CRUMB_BYTES));
+    prism_json_close(meta);
+  }
+  prism_json_close(meta);
+}
+
 static const char *crash_meta(int number, const siginfo_t *info, const crash_stack *stack) {
   char address[HEX_TEXT_BYTES], thread[17] = "";
   prism_json meta;
@@ -3099,6 +3186,7 @@ static const char *crash_meta(int number, const siginfo_t *info, const crash_sta
   word_json(&meta, "APP_BUILD", crashing.app_build);
   /* Each byte may take six in JSON. */
   if (strlen(crashing.program) < 512) word_json(&meta, "program", crashing.program);
+  crumbs_json(&meta);
   prism_json_array(&meta, "frames");
   for (size_t i = 0; i < stack->count && meta.used + CRASH_FRAME_BYTES < sizeof crashing.meta; i++)
     frame_json(&meta, stack->frames[i], stack->names[i], i > 0);

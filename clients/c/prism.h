@@ -140,6 +140,13 @@ PRISM_API prism_result prism_report_async(
 /* Reports to the namespace "prism" without waiting. The same results. */
 PRISM_API prism_result prism_send(prism_client *client, const char *type, const char *meta);
 
+/* Sessions: how long and how often the app is used, for the rates of its releases (docs/sessions.md). Without these calls each
+ * connection is a session. A begun session goes on when the daemon starts again, and counts once.
+ * prism_session_begin ends the session before it, and connects without waiting. After prism_session_end no session is open
+ * until the next one begins. Both return PRISM_QUEUED; PRISM_SYSTEM: the client's thread can't start; PRISM_CLOSED. */
+PRISM_API prism_result prism_session_begin(prism_client *client);
+PRISM_API prism_result prism_session_end(prism_client *client);
+
 /* Waits until all earlier reports of this process are answered or in the spool.
  * Returns PRISM_STORED: the daemon has answered all; PRISM_SPOOLED: some are in the spool; PRISM_QUEUED: the deadline
  * came first; PRISM_CLOSED. */
@@ -306,6 +313,11 @@ typedef struct prism_crash_options {
  * options: NULL means all defaults. Returns NULL, or the fault in words, valid until the next call: the folder is missing or
  * refuses this user, a name is wrong, memory ran out. */
 PRISM_API const char *prism_crash_install(const prism_crash_options *options);
+
+/* Notes what the program does, in memory: the newest 20 notes go with a crash, beside the reports that the daemon has of the app.
+ * text: cut at 120 bytes; NULL is nothing. Any thread may call it, but no signal handler. Without prism_crash_install it has no
+ * effect that is seen. */
+PRISM_API void prism_breadcrumb(const char *text);
 
 /* For a folder or a handler of your own. Opens the crash spool. Call it at the start of the program, not in a handler.
  * Repeated calls replace the settings.

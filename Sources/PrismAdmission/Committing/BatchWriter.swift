@@ -15,7 +15,7 @@ public struct BatchWriter: Sendable {
     rules = namespace
     batch = ReportBatch(
       namespace: namespace.name, userID: session.peer.accountID, context: session.context, quota: namespace.quota,
-      sealKey: namespace.payloads.sealKey, app: namespace.followsAppVersions ? session.app : nil)
+      sealKey: namespace.payloads.sealKey, app: namespace.follows.appVersions ? session.app : nil)
   }
 
   /// Whether `admitted` of a session with `context` belongs in this batch.

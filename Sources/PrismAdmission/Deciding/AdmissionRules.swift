@@ -19,8 +19,8 @@ public final class AdmissionRules: Sendable {
     private let metTypes: MetTypes?
     private let nearTypes: NearTypes
     let payloads: PayloadRules
-    /// An app that greets with another version than before has its older rows cleared.
-    let followsAppVersions: Bool
+    /// An app that greets with another version than before has its older rows cleared; sessions of apps are counted.
+    let follows: (appVersions: Bool, sessions: Bool)
     /// The most that it may hold on disk.
     public let quota: StoreQuota
     /// The tables of records, by name.
@@ -42,7 +42,9 @@ public final class AdmissionRules: Sendable {
         leavesLargeOnesOut: configuration.onLargePayload == .meta, sealKey: configuration.sealKey)
       quota = StoreQuota(configuration)
       records = Dictionary(configuration.tables.map { ($0.name.text, $0) }, uniquingKeysWith: { first, _ in first })
-      followsAppVersions = configuration.followsAppVersions && configuration.isUpdateClear
+      follows = (
+        configuration.followsAppVersions && configuration.isUpdateClear, configuration.countsHealth
+      )
     }
 
     /// Names and patterns of the monitor list.
@@ -150,6 +152,14 @@ public final class AdmissionRules: Sendable {
 
   /// The rules of a namespace; nil if it is not configured, and can't be added.
   public func namespace(_ name: String) -> Namespace? { namespaces[name] ?? addedNamespace(name) }
+
+  /// The namespaces that count the sessions of a program: those that it may report to.
+  func sessionNamespaces(of peer: ReportingPeer) -> [NamespaceName] {
+    namespaces.values.filter { $0.follows.sessions && $0.allows(peer) }.map(\.name).sorted()
+  }
+
+  /// The namespaces that count sessions.
+  public var sessionNamespaces: [NamespaceName] { namespaces.values.filter(\.follows.sessions).map(\.name) }
 
   /// A new object each time, until the next snapshot has it: a session keeps its own.
   private func addedNamespace(_ text: String) -> Namespace? {

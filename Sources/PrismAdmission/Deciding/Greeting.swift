@@ -6,6 +6,10 @@ public struct Greeting: Sendable, Equatable {
   public var app: [String: String] = [:]
   /// How reports are answered. Default: `each`.
   public var answer = AnswerMode.each
+  /// Default: the connection.
+  public var session = SessionScope.connection
+  /// Its session is not counted yet.
+  var isNew = false
 
   /// Of a connection that has not greeted.
   public init() {}
@@ -19,6 +23,7 @@ public struct Greeting: Sendable, Equatable {
   public init(_ object: Span<UInt8>, configured: [String: String]) throws(Refusal) {
     let value: JSONValue
     do { value = try JSONValue(parsing: object) } catch { throw Refusal(.badRequest, "`hello`: \(error.reason)") }
+    isNew = true
     for member in value.object ?? [] {
       switch member.key {
       case "app": app = try Self.app(member.value, configured: configured)
@@ -27,7 +32,9 @@ public struct Greeting: Sendable, Equatable {
           throw Refusal(.badRequest, "`hello.answer` must be \"each\" or \"cumulative\"")
         }
         answer = mode
-      default: throw Refusal(.badRequest, "unknown field `hello.\(member.key.prefix(64))`; known are app, answer")
+      case "session": session = try SessionScope(member.value)
+      default:
+        throw Refusal(.badRequest, "unknown field `hello.\(member.key.prefix(64))`; known are app, answer, session")
       }
     }
   }
@@ -58,4 +65,21 @@ public enum AnswerMode: String, Sendable {
   case each
   /// One line for all that a commit covered, with refusals listed.
   case cumulative
+}
+
+/// One use of the app (docs/sessions.md).
+public enum SessionScope: Sendable, Equatable {
+  /// The connection is a session, or no session is open: `true` and `false`.
+  case connection, off
+  /// All connections of the user that name it are one session.
+  case named(String)
+
+  init(_ value: JSONValue) throws(Refusal) {
+    switch value {
+    case .bool(let isOn): self = isOn ? .connection : .off
+    case .string(let id) where ReportID(id) != nil: self = .named(id)
+    default:
+      throw Refusal(.badRequest, "`hello.session` must be true, false, or an id of 1 to 64 of A-Z a-z 0-9 _ -")
+    }
+  }
 }

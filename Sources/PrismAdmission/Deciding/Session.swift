@@ -64,6 +64,13 @@ public struct Session: Sendable {
     prepare()
   }
 
+  /// The program after a greeting; nil: it has not greeted since the last call.
+  mutating func takeProgram() -> ProgramSession?? {
+    guard greeting.isNew else { return nil }
+    greeting.isNew = false
+    return .some(program)
+  }
+
   private mutating func prepare() {
     var host = host
     if let deviceID = rules.deviceID { host.deviceID = deviceID }

@@ -89,6 +89,9 @@ public struct IngestConversation: Sendable {
     return !output.isEmpty
   }
 
+  /// The program after a greeting; nil: it has not greeted since the last call.
+  public mutating func takeProgram() -> ProgramSession?? { session.takeProgram() }
+
   /// Takes the tally of what happened since the last call.
   public mutating func takeTally() -> IngestTally { intake.takeTally() }
 

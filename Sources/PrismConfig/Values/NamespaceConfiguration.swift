@@ -149,6 +149,11 @@ extension [MonitoredType] {
   }
 }
 
+extension NamespaceConfiguration {
+  /// Sessions and crashes of apps are counted for it: it takes their type.
+  public var countsHealth: Bool { monitorList.entry(for: .appHealth) != nil }
+}
+
 /// One entry of a namespace's monitor list.
 public struct MonitoredType: Sendable, Equatable {
   /// The type's name, or a pattern.

@@ -49,6 +49,10 @@ extension ControlHandler {
       }
       report.triggers = TriggerReport.all(
         triggers[namespace] ?? [:], declared: engine.hub.current.namespaces[namespace]?.triggers ?? [])
+      if engine.hub.current.namespaces[namespace]?.countsHealth == true {
+        let note = try? await engine.parts.store.note(namespace, AppHealth.noteKey)
+        report.sessions = SessionReport(AppHealth((note ?? nil).flatMap { try? JSONValue(parsing: $0) } ?? .null))
+      }
       let known = records.store(of: namespace)
       report.store = known.map { RecordStoreReport($0) }
       report.records = RecordTableReport.all(

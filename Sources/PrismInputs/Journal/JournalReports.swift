@@ -9,7 +9,6 @@ struct JournalReports {
   static let type = "journal"
   private static let sourcesMax = 256
   private static let fieldsMax = 64
-  private static let framesMax = 16
   /// A machine's id is never sent, and these are in the common information, or of no use elsewhere.
   private static let omitted: Set<String> = [
     "_MACHINE_ID", "_SOURCE_REALTIME_TIMESTAMP", "_SOURCE_MONOTONIC_TIMESTAMP", "_SYSTEMD_INVOCATION_ID", "_STREAM_ID",
@@ -98,16 +97,19 @@ struct JournalReports {
   /// The whole stack is the payload, its first frames are in the meta.
   private func crash(_ entry: JournalEntry, _ source: SubmissionSource) -> Submission {
     let message = entry["MESSAGE"] ?? ""
-    let frames = message.split(separator: "\n").map { String($0).trimmed }.filter { $0.hasPrefix("#") }
+    let stack = CoredumpFrames(
+      message, packages: entry["COREDUMP_PACKAGE_JSON"], executable: entry["COREDUMP_EXE"])
     var meta: [JSONValue.Member] = []
     func add(_ key: String, _ value: String?) { if let value { meta.append(.init(key, .string(value))) } }
     add("executable", entry["COREDUMP_EXE"])
     add("command", entry["COREDUMP_COMM"])
     add("signal", entry["COREDUMP_SIGNAL"])
     add("reason", entry["COREDUMP_SIGNAL_NAME"])
-    add("unit", entry["COREDUMP_UNIT"])
+    add("unit", entry.dumpedUnit)
+    add("container", entry["COREDUMP_CONTAINER_CMDLINE"].map { String($0.prefix(256)) })
+    add("package", stack.package)
     add("pid", entry["COREDUMP_PID"])
-    meta.append(.init("frames", .array(frames.prefix(Self.framesMax).map { .string(String($0.prefix(256))) })))
+    meta.append(.init("frames", .array(stack.frames)))
     let members = Array(JSONValue.object(meta).bytes.dropFirst().dropLast())
     return submission(
       ReportType.appCrash.text, members, entry, source, payload: message.isEmpty ? nil : Array(message.utf8))
@@ -121,7 +123,8 @@ struct JournalReports {
     func fact(_ own: String, _ dumped: String) -> String? { entry[isCoredump ? dumped : own] }
     let (user, group) = (fact("_UID", "COREDUMP_UID"), fact("_GID", "COREDUMP_GID"))
     let (process, name) = (fact("_PID", "COREDUMP_PID"), fact("_COMM", "COREDUMP_COMM"))
-    let (executable, unit) = (fact("_EXE", "COREDUMP_EXE"), fact("_SYSTEMD_UNIT", "COREDUMP_UNIT"))
+    let executable = fact("_EXE", "COREDUMP_EXE")
+    let unit = isCoredump ? entry.dumpedUnit : entry["_SYSTEMD_UNIT"]
     // The kernel's own entries have no user, and `_TRANSPORT` is a field of the journal's. No other entry is root's unless
     // the journal says so.
     let isKernel = !isCoredump && user == nil && entry["_TRANSPORT"] == "kernel"

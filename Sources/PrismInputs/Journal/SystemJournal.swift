@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import PrismAdmission
 import PrismBase
 import PrismConfig
 
@@ -195,6 +196,7 @@ struct JournalEntry: Sendable, Equatable {
   /// The same of a process that died.
   static let leadingDumpFields = [
     "COREDUMP_UID", "COREDUMP_GID", "COREDUMP_PID", "COREDUMP_COMM", "COREDUMP_EXE", "COREDUMP_UNIT",
+    "COREDUMP_CGROUP", "COREDUMP_CONTAINER_CMDLINE", "COREDUMP_PACKAGE_JSON",
   ]
 
   /// A line that only `log.level: debug` shows. Each report makes such lines: to report them would never end.
@@ -205,6 +207,11 @@ struct JournalEntry: Sendable, Equatable {
   /// systemd-coredump(8) wrote it. The unit is the journal's own word: every program may write the message id.
   var isCoredump: Bool {
     self["MESSAGE_ID"] == Self.coredumpMessage && self["_SYSTEMD_UNIT"]?.hasPrefix("systemd-coredump@") == true
+  }
+
+  /// The unit of the process that died. Where a process of a container has no unit of its own, the control group says it.
+  var dumpedUnit: String? {
+    self["COREDUMP_UNIT"] ?? self["COREDUMP_CGROUP"].flatMap { ControlGroup.unit("0::\($0)") }
   }
 
   static let coredumpMessage = "fc2e22bc6ee647b6b90729ab34a250b1"

@@ -4,23 +4,27 @@ import PrismProtocol
 extension IngestServer {
   /// One commit after the other, as long as something waits.
   func commit() {
-    guard !isCommitting else { return }
+    guard !isUnderWay.commit else { return }
     collectBatches()
-    guard !composer.isEmpty else { return }
-    isCommitting = true
+    guard !composer.isEmpty || sessions.isDue else { return }
+    isUnderWay.commit = true
     let hasNeighbours = composer.isShared || connections.count > 1 || budget.usersConnected > 1
     let entries = composer.takeNext(hasNeighbours: hasNeighbours)
     let (batches, notes) = entries.forOneCommit
     let isLarge = entries.contains(where: \.isOfStream) || batches.reduce(0) { $0 + $1.rows.count } >= 500
     if hasNeighbours && isLarge { sink.noteNeighbours() }
-    sink.append(batches, notes: notes) { outcome in
-      self.loop.enter(mayWait: isLarge) { self.assumeIsolated { $0.committed(entries, outcome) } }
+    // Records are read on a full disk, too: nothing is written with them.
+    let isWriting = batches.isEmpty || batches.contains { $0.record?.isReading != true }
+    let events = isWriting ? sessions.takeNotes(rules.sessionNamespaces) : []
+    sink.append(batches, notes: notes + events) { outcome in
+      self.loop.enter(mayWait: isLarge) { self.assumeIsolated { $0.committed(entries, outcome, hasEvents: isWriting) } }
     }
   }
 
-  private func committed(_ entries: [CommitComposer.Entry], _ outcome: CommitOutcome) {
+  private func committed(_ entries: [CommitComposer.Entry], _ outcome: CommitOutcome, hasEvents: Bool) {
+    if hasEvents, case .committed = outcome { sessions.settle() }
     settle(entries, outcome)
-    isCommitting = false
+    isUnderWay.commit = false
     endRound()
   }
 

@@ -15,11 +15,11 @@ extension IngestServer {
     } else {
       connection.inputDeadline = connection.isWithinRequest ? time.uptime + Self.stallMax : nil
     }
-    if connection.deadline != nil, !isReaping { reap() }
+    if connection.deadline != nil, !isUnderWay.reaping { reap() }
   }
 
   private func reap() {
-    isReaping = true
+    isUnderWay.reaping = true
     Task {
       while let earliest = connections.values.compactMap(\.deadline).min() {
         // Not more than once a second, however many connections there are.
@@ -27,7 +27,7 @@ extension IngestServer {
         for connection in connections.values { closeOverdue(connection) }
         endRound()
       }
-      isReaping = false
+      isUnderWay.reaping = false
     }
   }
 

@@ -69,7 +69,9 @@ extension IngestServer {
 
   /// Has another input answer a request; the connection waits for it.
   func hand(_ request: InputRequest, of connection: IngestConnection) {
-    guard let peer = connection.conversation?.value.session.peer else { return }
+    guard let session = connection.conversation?.value.session else { return }
+    if let program = session.unitProgram { sessions.set(program, of: connection.id, now: time.uptime) }
+    let peer = session.peer
     let (id, isForward, inputs) = (connection.id, connection.entrance.isForward, otherInputs)
     Task {
       if isForward, let forward = inputs.forward {

@@ -51,6 +51,12 @@ extension IngestServer: SubmissionSink {
     await sink.note(key, of: namespace)
   }
 
+  /// Commits what sessions did until now, with the time that they were in use, and ends hours that are over.
+  public func lookAtSessions() {
+    sessions.look(now: time.uptime)
+    endRound()
+  }
+
   private static func tooLarge(_ group: SubmissionGroup, bytesMax: Int) -> Refusal {
     Refusal(
       .payloadTooLarge,

@@ -119,6 +119,9 @@ extension IngestServer {
     if connection.isGone, !connection.pauses.contains(.ended) {
       connection.endInput(unixMilliseconds: time.unixMilliseconds)
     }
+    if let program = connection.conversation?.value.takeProgram() {
+      sessions.set(program, of: connection.id, now: time.uptime)
+    }
     if let tally = connection.conversation?.value.takeTally() { counts.tally.add(tally) }
     if connection.conversation?.value.isFollowed == true { tellRefused(connection) }
     if let foreign = connection.foreign, !connection.isForeignTold { tell(foreign, of: connection) }
@@ -180,6 +183,7 @@ extension IngestServer {
     budget.close(connection.id)
     work.remove(connection.id, user: connection.userID)
     connections[connection.id] = nil
+    sessions.end(connection.id, now: time.uptime)
     endStopIfEmpty()
   }
 }

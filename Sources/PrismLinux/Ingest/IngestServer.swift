@@ -53,10 +53,11 @@ public actor IngestServer {
   var work = WorkOrder()
   var waitingForBudget: [Int] = []
   var composer = CommitComposer()
-  var isCommitting = false
+  var sessions = SessionBook()
   /// Connections that have reports which the next commit may take.
   var unsealed: [Int] = []
-  var isReaping = false
+  /// A commit, and the task that closes stalled connections.
+  var isUnderWay = (commit: false, reaping: false)
   /// Groups of other inputs, by the number that their memory and their turns are known by.
   var groups: [Int: PendingGroup] = [:]
   /// Those that wait for memory, by the same number.

@@ -1,5 +1,5 @@
 /// An app and its version, as its greeting names them.
-public struct AppVersion: Sendable, Equatable {
+public struct AppVersion: Sendable, Hashable {
   /// `APP_NAME` of the common information.
   public let name: String
   /// `APP_VERSION`.

@@ -16,6 +16,8 @@ public struct BatchNote: Sendable, Equatable {
   public let value: [UInt8]
   /// It is written only together with a report.
   public let needsReports: Bool
+  /// Events that are added to the sessions of the namespace, in place of a value.
+  public private(set) var sessions: [SessionEvent]?
   /// Indices of the batches that it speaks of, in the list that it is handed over with; empty: it is written in any case.
   public var batches: Range<Int>
 
@@ -28,6 +30,13 @@ public struct BatchNote: Sendable, Equatable {
     precondition(value.count <= Self.valueBytesMax, "a note has at most \(Self.valueBytesMax) bytes")
     (self.namespace, self.key, self.value) = (namespace, key, value)
     (self.needsReports, self.batches) = (needsReports, batches)
+  }
+
+  /// Adds to the sessions of a namespace (`AppHealth`).
+  /// - Parameter mark: the same one again is added once, so that events whose commit has no known outcome may come again.
+  public init(_ sessions: [SessionEvent], mark: String, to namespace: NamespaceName) {
+    self.init(namespace: namespace, key: AppHealth.noteKey, value: Array(mark.utf8))
+    self.sessions = sessions
   }
 
   /// Whether it may be written after `outcomes`, those of the whole list.

@@ -66,7 +66,9 @@ public struct ReportRules: Sendable, Equatable {
   public var enrichments: [RecordEnrichment]
   /// Those that let kept reports go.
   public var triggers: [ReportTrigger]
-  public init(enrichments: [RecordEnrichment] = [], triggers: [ReportTrigger] = []) {
-    (self.enrichments, self.triggers) = (enrichments, triggers)
+  /// Crashes are counted by app and version.
+  public var countsHealth: Bool
+  public init(enrichments: [RecordEnrichment] = [], triggers: [ReportTrigger] = [], countsHealth: Bool = false) {
+    (self.enrichments, self.triggers, self.countsHealth) = (enrichments, triggers, countsHealth)
   }
 }

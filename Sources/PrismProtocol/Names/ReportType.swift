@@ -10,6 +10,9 @@ public struct ReportType: Hashable, Sendable, Comparable, CustomStringConvertibl
   /// it is of an earlier run.
   public static let appCrash = ReportType(unchecked: "appCrash")
 
+  /// The type of what programs did in an hour (docs/sessions.md).
+  public static let appHealth = ReportType(unchecked: "appHealth")
+
   /// The type of events whose own one is no name, or one too many (docs/forward.md).
   public static let other = ReportType(unchecked: "other")
 

@@ -24,7 +24,11 @@ struct Appending {
       let outcomes = try file.write { (transaction) throws(SQLiteError) in
         let outcomes = try Appending(transaction, rules).store(batches)
         for note in notes where note.isDue(after: outcomes) {
-          try transaction.write(Note(namespace: note.namespace, key: note.key, value: note.value))
+          if let events = note.sessions {
+            try HealthBook(transaction).add(events, mark: note.value, note.namespace)
+          } else {
+            try transaction.write(Note(namespace: note.namespace, key: note.key, value: note.value))
+          }
         }
         return outcomes
       }
@@ -91,7 +95,8 @@ struct Appending {
   private func store(_ given: ReportBatch, ids: RowWriter.IDs) throws(SQLiteError) -> BatchOutcome {
     let batch =
       try rules[given.namespace].map { (rules) throws(SQLiteError) in
-        try Enriching(transaction).enriched(given, by: rules.enrichments)
+        let enriched = try Enriching(transaction).enriched(given, by: rules.enrichments)
+        return rules.countsHealth ? try Breadcrumbs(transaction).added(to: enriched) : enriched
       } ?? given
     let memory = transaction.memory
     let namespace = try transaction.number(of: batch.namespace)
@@ -113,6 +118,7 @@ struct Appending {
     if let triggers = rules[batch.namespace]?.triggers, !triggers.isEmpty {
       writer.outcome.hasReleased = try Triggers(transaction, namespace).look(at: batch, writer.outcome, by: triggers)
     }
+    if rules[batch.namespace]?.countsHealth == true { try HealthBook(transaction).count(batch, writer.outcome) }
     if writer.kept != nil { try Ring(transaction).overwrite(namespace, bytesMax: batch.quota.ringBytesMax) }
     if memory.state.shares[namespace]?.isComplete == true {
       let bytes = writer.leaving.metas.bytes + writer.leaving.payloads.bytes

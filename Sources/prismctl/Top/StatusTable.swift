@@ -154,7 +154,13 @@ struct StatusTable {
       return "\(name): trigger \(trigger.name): fired \(state.fired) times, \(state.rows) rows let go"
         + (over > 0 ? ", \(over) times over its budget" : "") + (state.tooSoon > 0 ? ", \(state.tooSoon) too soon" : "")
     }
-    return [expiry, kept > 0 ? ring : nil].compactMap { $0 } + triggers
+    let sessions = namespace.sessions.flatMap { hour in
+      let over = hour.leftOut > 0 ? ", \(hour.leftOut) left out: too many apps" : ""
+      return hour.apps + hour.leftOut == 0
+        ? nil
+        : "\(name): this hour: \(hour.sessions) sessions of \(hour.apps) app versions, \(hour.crashes) crashes\(over)"
+    }
+    return [expiry, kept > 0 ? ring : nil, sessions].compactMap { $0 } + triggers
       + RowKind.reports.compactMap { kind in
         let ledger = namespace[kind].ledger
         let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }

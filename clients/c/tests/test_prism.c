@@ -67,6 +67,7 @@ typedef struct daemon_script {
   _Atomic int connections, reports, distinct, payload_bytes, greetings;
   char ids[4096][ID_BYTES_MAX + 1];
   char last_line[16384];
+  char last_hello[512];
   const char *const *script;   /* the answers to requests about records: "" closes the connection, NULL is the end: no answer */
   int asked;                   /* requests about records, and their lines; under `lock` */
   char questions[16][512];
@@ -143,6 +144,9 @@ static void *serve_connection(void *argument) {
   while (getline(&line, &capacity, in) > 0) {
     static const char hello[] = "{\"hello\":{\"server\":\"prismd\",\"limits\":{\"metaByte\":10240,\"x\":[1,{}]}}}\n";
     if (strncmp(line, "{\"hello\"", 8) == 0) {
+      pthread_mutex_lock(&d->lock);
+      snprintf(d->last_hello, sizeof d->last_hello, "%s", line);
+      pthread_mutex_unlock(&d->lock);
       atomic_fetch_add(&d->greetings, 1);
       if (!atomic_load(&d->greets_not)) send(connection, hello, sizeof hello - 1, MSG_NOSIGNAL);
     } else if (is_of_records(line)) {
@@ -390,6 +394,37 @@ static void a_report_is_stored(void) {
   int files;
   CHECK(spool_size("spool-a", &files) == 0 && files == 0, "nothing touches the disk while the daemon is there");
   CHECK(prism_close(c, 1000) == PRISM_STORED);
+  stop_daemon(d);
+}
+
+/* Waits for the greeting of this number, and returns whether it ends with `end`. */
+static bool greets_with(daemon_script *d, int number, const char *end, char *hello) {
+  for (int ms = 0; ms < PATIENCE_MS && atomic_load(&d->greetings) < number; ms++) pause_ms(1);
+  pthread_mutex_lock(&d->lock);
+  strcpy(hello, d->last_hello);
+  pthread_mutex_unlock(&d->lock);
+  size_t length = strlen(hello), tail = strlen(end);
+  return length >= tail && strcmp(hello + length - tail, end) == 0;
+}
+
+static void sessions_begin_and_end(void) {
+  daemon_script *d = start_daemon();
+  prism_client *c = open_client(0, 0, "");
+  char first[512], again[512], second[512];
+  CHECK(prism_session_begin(c) == PRISM_QUEUED);
+  CHECK(greets_with(d, 1, "-s1\"}}\n", first), "it connects without a report: %s", first);
+  atomic_store(&d->close_after, 1);
+  CHECK(report(c, PATIENCE_MS, NULL) == PRISM_STORED);
+  CHECK(greets_with(d, 2, "-s1\"}}\n", again) && strcmp(first, again) == 0, "a new connection is the same session: %s", again);
+  CHECK(prism_session_begin(c) == PRISM_QUEUED);
+  CHECK(report(c, PATIENCE_MS, NULL) == PRISM_STORED);
+  CHECK(greets_with(d, 3, "-s3\"}}\n", second), "%s", second);
+  CHECK(prism_session_end(c) == PRISM_QUEUED && prism_session_end(c) == PRISM_QUEUED);
+  CHECK(greets_with(d, 4, ",\"session\":false}}\n", second), "%s", second);
+  for (int i = 0; i < 20; i++) report(c, 0, NULL);
+  CHECK(prism_flush(c, PATIENCE_MS) == PRISM_STORED && atomic_load(&d->distinct) == 22, "%d", atomic_load(&d->distinct));
+  CHECK(prism_close(c, 1000) == PRISM_STORED);
+  CHECK(prism_session_begin(NULL) == PRISM_CLOSED);
   stop_daemon(d);
 }
 
@@ -795,6 +830,16 @@ static void start_crashing_thread(void) {
   pthread_join(thread, NULL);
 }
 
+static void crash_with_notes(void) {
+  char text[300];
+  for (int i = 0; i < 30; i++) {
+    snprintf(text, sizeof text, "note %d \"%0*d", i, i == 28 ? 200 : 1, 0);
+    prism_breadcrumb(text);
+  }
+  prism_breadcrumb(NULL);
+  crash_by_write();
+}
+
 /* The only report in a folder; "" without one. */
 static void read_only_meta(const char *spool, char *bytes, size_t size) {
   bytes[0] = 0;
@@ -870,6 +915,18 @@ static void a_crash_begins_where_it_happened(void) {
 }
 
 /* Under the address sanitizer a read beyond the file ends the test. */
+static void notes_go_with_a_crash(void) {
+  char meta[16384];
+  check_crash("notes", crash_with_notes, (void *)crash_by_write, 0, meta, sizeof meta);
+  const char *notes = after(meta, "\"breadcrumbs\":["), *end = notes ? strchr(notes, ']') : NULL;
+  CHECK(end, "%s", meta);
+  if (!end) return;
+  CHECK(!strstr(notes, "\"note 9 ") && strstr(notes, "\"note 29 \\\"0\"}]"), "%s", notes);
+  const char *last = strstr(notes, "\"note 28 "), *before = strstr(notes, "\"note 27 ");
+  CHECK(before && last && before < last && last < end, "%s", notes);
+  CHECK(last && strcspn(last + 1, "}") < 130, "a long one is cut: %s", notes);
+}
+
 static void a_damaged_file_has_no_names(void) {
   take_modules();
   crash_module sound = *module_of((uintptr_t)crash_by_write);
@@ -1150,14 +1207,14 @@ int main(int words, char **arguments) {
   struct { const char *name; void (*run)(void); } tests[] = {
 #define TEST(name) {#name, name}
       TEST(json_is_written_and_escaped), TEST(metas_are_checked), TEST(arguments_are_checked), TEST(the_ring_is_full_only_when_it_is),
-      TEST(a_report_is_stored),
+      TEST(a_report_is_stored), TEST(sessions_begin_and_end),
       TEST(refusals_are_told), TEST(a_lost_connection_is_made_again), TEST(the_spool_keeps_what_the_daemon_misses),
       TEST(the_spool_is_bounded_and_says_what_it_dropped), TEST(a_mute_daemon_costs_the_caller_nothing),
       TEST(a_damaged_spool_costs_one_record), TEST(programs_share_a_spool), TEST(a_child_goes_on_by_itself),
       TEST(threads_share_a_client), TEST(an_answer_may_be_called_back), TEST(records_are_put_and_read),
       TEST(a_record_is_asked_for_until_it_is_answered), TEST(arguments_of_records_are_checked), TEST(a_watch_goes_on),
       TEST(a_child_leaves_the_watch_alone),
-      TEST(a_crash_is_written), TEST(a_crash_begins_where_it_happened), TEST(crashes_are_installed_alone),
+      TEST(a_crash_is_written), TEST(a_crash_begins_where_it_happened), TEST(notes_go_with_a_crash), TEST(crashes_are_installed_alone),
       TEST(build_ids_are_read), TEST(a_damaged_file_has_no_names)};
   size_t count = sizeof tests / sizeof *tests;
   for (size_t i = 0; i < count; i++) {

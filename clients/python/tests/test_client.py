@@ -130,6 +130,29 @@ class EncodingTests(unittest.TestCase):
             encode_meta({"a": "x" * 10_240})
 
 
+class SessionTests(ClientCase):
+    def greeted(self, daemon: Daemon, number: int) -> Any:
+        until = time.monotonic() + PATIENCE
+        while len(daemon.hellos) < number and time.monotonic() < until:
+            time.sleep(0.001)
+        return daemon.hellos[number - 1].get("session")
+
+    def test_sessions_begin_and_end(self) -> None:
+        daemon, client = self.daemon(), self.client(app_name="pos")
+        client.begin_session()
+        first = self.greeted(daemon, 1)
+        self.assertRegex(first, "^[A-Za-z0-9_-]{16}-s1$")
+        verdicts = iter(["close"])
+        daemon.decide = lambda report: next(verdicts, None)
+        self.assertEqual(client.report("net", {"n": 1}, deadline=PATIENCE).result, prism.Result.STORED)
+        self.assertEqual(self.greeted(daemon, 2), first, "a new connection is the same session")
+        client.begin_session()
+        self.assertRegex(self.greeted(daemon, 3), "-s2$")
+        client.end_session()
+        self.assertIs(self.greeted(daemon, 4), False)
+        self.assertEqual(client.report("net", {"n": 2}, deadline=PATIENCE).result, prism.Result.STORED)
+
+
 class ReportTests(ClientCase):
     def test_a_report_is_stored(self) -> None:
         daemon, client = self.daemon(), self.client(app_name="ä" * 300)

@@ -26,6 +26,8 @@ public struct NamespaceReport: ControlMessage {
   public var meta = QueueReport(), payload = QueueReport()
   /// The counts of the triggers, by their names.
   public var triggers = NamedValues<TriggerReport>()
+  /// The sessions of apps in the hour that goes on; nil: they are not counted.
+  public var sessions: SessionReport?
   /// The store at the server; nil: no store gave its identity.
   public var store: RecordStoreReport?
   /// The tables of records that ever held a record.
@@ -44,7 +46,7 @@ public struct NamespaceReport: ControlMessage {
     .init("isPlain", \.isPlain), .init("isFileGone", \.isFileGone), .init("sampled", \.sampled),
     .init("collapsed", \.collapsed),
     .init("lastExpiry", \.lastExpiry), .init("triggers", \.triggers), .init("meta", \.meta),
-    .init("payload", \.payload),
+    .init("payload", \.payload), .init("sessions", \.sessions),
     .init("store", \.store), .init("records", \.records),
   ]
 }
@@ -72,6 +74,24 @@ public struct TriggerReport: ControlMessage {
 
   public static let fields: [ControlField<TriggerReport>] = [
     .init("fired", \.fired), .init("rows", \.rows), .init("overBudget", \.overBudget), .init("tooSoon", \.tooSoon),
+  ]
+}
+
+/// The sessions of a namespace's apps.
+public struct SessionReport: ControlMessage {
+  /// Versions of apps, sessions that began, crashes, and events of apps that found no place.
+  public var apps = 0, sessions = 0, crashes = 0, leftOut = 0
+
+  public init() {}
+
+  /// Sums the apps.
+  public init(_ health: AppHealth) {
+    (apps, leftOut) = (health.apps.count, health.leftOut)
+    for counts in health.apps.values { (sessions, crashes) = (sessions + counts.sessions, crashes + counts.crashes) }
+  }
+
+  public static let fields: [ControlField<SessionReport>] = [
+    .init("apps", \.apps), .init("sessions", \.sessions), .init("crashes", \.crashes), .init("leftOut", \.leftOut),
   ]
 }
 

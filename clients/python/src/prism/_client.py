@@ -14,7 +14,7 @@ import time
 import weakref
 from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
 from . import _records
 from ._records import Watch
@@ -118,8 +118,7 @@ class Client:
         self.spool_bytes, self.queue_bytes = max(65536, spool_bytes), max(65536, queue_bytes)
         self.exit_seconds, self.on_loss = exit_seconds, on_loss
         app = {"APP_NAME": _cut(app_name), "APP_VERSION": _cut(app_version)}
-        hello = {"hello": {"app": {key: text for key, text in app.items() if text}, "answer": "cumulative"}}
-        self.hello = json.dumps(hello).encode() + b"\n"
+        self._app = {key: text for key, text in app.items() if text}
         self._reset()
         _clients.add(self)
 
@@ -141,6 +140,41 @@ class Client:
         self._wake = -1
         self._id_prefix = secrets.token_urlsafe(12)
         self._id_count = 0
+        self.session: Union[str, bool, None] = None
+        """None: the connection is a session; False: no session is open; else the id of the open one."""
+        self._session_count = 0
+
+    # --- Sessions
+
+    def begin_session(self) -> None:
+        """Begins a session of the app, and ends the one before it. Connects without waiting.
+
+        Without sessions of its own each connection of the client is one. A begun session counts once, also when the daemon
+        starts again. Raises ClosedError.
+        """
+        with self.lock:
+            self._session_count += 1
+            self._set_session(f"{self._id_prefix}-s{self._session_count:x}")
+
+    def end_session(self) -> None:
+        """Ends the session: the app is not in use until the next one begins. Raises ClosedError."""
+        with self.lock:
+            self._set_session(False)
+
+    def _set_session(self, session: Union[str, bool]) -> None:
+        if self.close_at is not None:
+            raise ClosedError("the client is closed")
+        self.session = session
+        if self._worker is None:
+            self._start()
+        self._wake_worker()
+
+    def hello(self, session: Union[str, bool, None]) -> bytes:
+        """The greeting."""
+        hello: dict[str, Any] = {"app": self._app, "answer": "cumulative"}
+        if session is not None:
+            hello["session"] = session
+        return json.dumps({"hello": hello}).encode() + b"\n"
 
     # --- Reporting
 

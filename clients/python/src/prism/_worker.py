@@ -14,7 +14,7 @@ import select
 import socket
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._spool import DONE, HEADER, Segment, Spool
 from ._types import Loss, Result
@@ -75,6 +75,8 @@ class Worker:
         self.client, self.wake = client, wake
         self.spool = Spool(client.spool_path, client.spool_bytes, client.files)
         self.socket: Optional[socket.socket] = None
+        self.session: Union[str, bool, None] = None
+        """That the connection was greeted with."""
         self.state = State.AWAY
         self.state_since = self.progress_at = time.monotonic()
         self.next_connect = 0.0
@@ -117,6 +119,9 @@ class Worker:
 
     def advance(self, now: float) -> bool:
         """Does everything that can be done without waiting. Returns whether requests in the queue can be taken."""
+        if self.state is State.READY and self.session != self.client.session:
+            self.disconnect(now)  # what was not answered is sent again, under the same ids
+            self.next_connect = now
         if self.state is State.AWAY and now >= self.next_connect:
             self.connect(now)
         if self.state is State.GREETING and now - self.state_since > GREETING_MAX:
@@ -212,7 +217,9 @@ class Worker:
                 self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
                 self.socket.setblocking(False)
             self.socket.connect(client.socket_path)
-            if self.socket.send(client.hello, socket.MSG_NOSIGNAL) != len(client.hello):
+            self.session = client.session
+            hello = client.hello(self.session)
+            if self.socket.send(hello, socket.MSG_NOSIGNAL) != len(hello):
                 raise OSError("the greeting was sent in part")
         except OSError:
             self.disconnect(now)
