@@ -10,10 +10,11 @@ import { fleet } from "./fleet.js";
 import { time } from "./format.js";
 import { notices } from "./notices.js";
 import { question } from "./question.js";
+import { releases } from "./releases.js";
 import { current, go, link } from "./route.js";
 
 const VIEWS = [["/fleet", "Fleet", fleet], ["/explorer", "Explorer", explorer], ["/crashes", "Crashes", crashes], ["/notices", "Notices", notices],
-  ["/configuration", "Configuration", configuration]];
+  ["/configuration", "Configuration", configuration], ["/releases", "Releases", releases]];
 const OTHERS = { "/device": ["Device", device], "/crash": ["Crash", crash], "/question": ["Question", question] };
 
 const main = document.getElementById("main");

@@ -14,6 +14,8 @@ function share(devices, total) {
 
 const STATES = { running: ["is running", "good"], paused: ["is paused", "warn"], rolledBack: ["was rolled back", "bad"], done: ["is done", "good"] };
 
+const GUARD = { notEnoughData: "warn", notWorse: "good", worse: "bad" };
+
 function entries(namespaces) {
   return namespaces.map((one) => h("details", null, h("summary", null, h("b", null, one.namespace)), tree(one.entry)));
 }
@@ -33,6 +35,7 @@ function controls(rollout, again) {
   };
   const percent = h("input", { type: "number", id: "percent", min: rollout?.percent ?? 0, max: 100, step: 1, required: true, value: rollout?.percent ?? 10 });
   const groups = h("input", { id: "groups", placeholder: "lab-*, till-0007", autocomplete: "off" });
+  const guarded = h("input", { type: "checkbox", id: "guarded", checked: true });
   const button = (name, title, question) => h("button", { type: "button", id: name, onclick: async () => {
     if (!question || await ask(question, title)) await act({ action: name });
   } }, title);
@@ -40,8 +43,9 @@ function controls(rollout, again) {
     event.preventDefault();
     const reach = { percent: Number(percent.value), groups: groups.value.split(/[\s,]+/).filter(Boolean) };
     if (reach.percent === 100 && !await ask("Every device gets this configuration. It can be rolled back.", "Give it to all")) return;
-    await act({ action: rollout ? "widen" : "start", ...reach });
+    await act({ action: rollout ? "widen" : "start", ...reach, ...(!rollout && guarded.checked ? { guard: {} } : {}) });
   } }, h("label", { class: "field" }, h("span", null, "Percent of devices"), percent), h("label", { class: "field" }, h("span", null, "and these devices"), groups),
+  !rollout && h("label", { class: "check" }, guarded, " roll back by itself if they crash more often"),
   h("button", { type: "submit", class: "main", id: "go" }, rollout ? "Widen" : "Start the rollout"),
   rollout?.state === "running" && button("pause", "Pause"), rollout?.state === "paused" && button("resume", "Resume"), rollout && button("rollBack", "Roll back", `${count(rollout.given)} devices go back to what they had before. Rollout ${rollout.id} ends.`), fault);
 }
@@ -53,6 +57,7 @@ function rolloutSection(found, reader, again) {
   const content = rollout
     ? [h("p", null, h("span", { class: `tag ${kind}` }, rollout.state), `Rollout ${rollout.id} ${words}: ${reachOf(rollout)}.`),
       definition([["For", `${count(rollout.chosen)} known devices`], ["Got it", count(rollout.given)], ["Confirmed it", count(rollout.confirmed)], ["Refused", h("span", { class: rollout.failed ? "tag bad" : "tag good" }, count(rollout.failed))]]),
+      rollout.guard && h("p", null, h("span", { class: `tag ${GUARD[rollout.guard.state.verdict]}` }, "guard"), ` ${rollout.guard.action === "pause" ? "Pauses" : "Rolls back"} by itself if the devices crash more often. ${rollout.guard.state.verdict === "notEnoughData" ? `Not enough data: ${count(rollout.guard.state.hours)} of ${count(rollout.guard.hours)} hours.` : rollout.guard.state.reason}`),
       entries(rollout.namespaces), h("p", { class: "hint" }, "Move the files from next/ into the folder to end it: then every device has them.")]
     : candidate.faults.length > 0 ? candidate.faults.map((fault) => note("bad", fault))
       : candidate.namespaces.length > 0 ? [h("p", null, `The files in next/ change ${count(candidate.namespaces.length)} namespace${candidate.namespaces.length > 1 ? "s" : ""}.`), entries(candidate.namespaces)]

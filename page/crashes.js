@@ -3,7 +3,7 @@
 import { address, get, post, text } from "./api.js";
 import { bars, sparkline } from "./chart.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
-import { ago, bytes, count, time } from "./format.js";
+import { ago, bytes, count, real, time } from "./format.js";
 import { go, link, rangePicker, times } from "./route.js";
 import { tree } from "./tree.js";
 
@@ -161,6 +161,16 @@ async function payloadPart(report) {
   return [h("p", { class: "tools" }, show, h("a", { class: "button", href: address(`/reports/${report.id}/payload`), download: `report-${report.id}.bin` }, "Download")), box];
 }
 
+/** The notes, reports and log lines before a crash. */
+function timeline(meta, happened) {
+  const lines = Array.isArray(meta?.breadcrumbs) ? meta.breadcrumbs.filter((one) => typeof one?.text === "string") : [];
+  if (lines.length === 0) return null;
+  const before = (at) => (Number.isFinite(at) && happened ? `${real((at - happened) / 1000)} s` : "–");
+  return section("Before the crash", table("Before the crash", [
+    { title: "Time", narrow: true, cell: (one) => h("span", { title: Number.isFinite(one.time) ? time(one.time) : "" }, before(one.time)) },
+    { title: "Type", narrow: true, cell: (one) => one.type ?? "note" }, { title: "Text", wide: true, cell: (one) => one.text }], lines));
+}
+
 export async function crash({ query, signal, reader, again }) {
   const { group, stack, devices, versions, reports, comments, key, groupedBy, trendEnd } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
   const shown = query.get("report") ?? reports[0];
@@ -179,5 +189,5 @@ export async function crash({ query, signal, reader, again }) {
     section("Reports", h("label", { class: "field" }, h("span", null, "Report"), h("select", { id: "report", onchange: (event) => go("/crash", { id: group.fingerprint, report: event.target.value }) },
       reports.map((id, place) => h("option", { value: id, selected: String(id) === String(shown) }, place === 0 ? `${id} (the newest)` : id)))),
     report === null ? empty("This report is gone.", "Retention has deleted it. Choose another one.") : [definition([["Received", time(report.receivedTime)], ["Device", h("a", { href: link("/device", { id: report.device }) }, report.device)], ["Report", h("code", null, report.reportId)]]),
-      await payloadPart(report), tree(report.meta ?? {})]));
+      timeline(report.meta, report.meta?.crashTime ?? report.createdTime), await payloadPart(report), tree(report.meta ?? {})]));
 }

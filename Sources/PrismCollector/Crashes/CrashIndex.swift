@@ -6,9 +6,6 @@ actor CrashIndex {
   static let groupsMax = 5000
   private static let buildsMax = 10_000
   private static let budget: Duration = .milliseconds(500)
-  private static let pageReports = 200
-  /// Ids that one question reads at most: a day that is being written may have no index.
-  private static let idsMax: Int64 = 1 << 20
 
   private(set) var groups: [String: CrashGroup] = [:]
   /// Crashes whose group found no room.
@@ -90,16 +87,12 @@ actor CrashIndex {
 
   private func read(_ store: any PacketStore, _ time: any TimeSource) async throws(StoreFailure) -> Bool {
     let started = time.uptime
-    var filter = ReportFilter()
-    (filter.type, filter.limit, filter.hasPayloads) = (CrashReport.type, Self.pageReports, true)
     let newest = try await store.queries?.newestID() ?? cursor
     while cursor < newest, time.uptime - started < Self.budget {
-      let end = min(newest, cursor + Self.idsMax)
-      (filter.after, filter.before) = (cursor, end + 1)
-      let page = try await store.page(filter)
+      let (page, end) = try await store.reports(
+        of: CrashReport.type, after: cursor, upTo: newest, hasPayloads: true)
       for crash in await named(page.map(CrashReport.init)) { add(crash) }
-      // A page ends behind some bytes, too.
-      cursor = page.last?.id ?? end
+      cursor = end
     }
     return cursor >= newest
   }

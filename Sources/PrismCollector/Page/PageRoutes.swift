@@ -27,6 +27,10 @@ enum PageRoutes {
     .init(.get, "/crashes/{fingerprint}", .viewer, [], CrashAPI.crash),
     .init(.post, "/crashes/{fingerprint}/state", .operator, [], CrashAPI.changeCrash),
     .init(.post, "/crashes/{fingerprint}/group", .operator, [], CrashAPI.regroupCrash),
+    .init(.get, "/releases", .viewer, ["namespace", "app", "since", "until"], ReleaseAPI.releases),
+    .init(
+      .get, "/releases/compare", .viewer, ["namespace", "app", "version", "other", "since", "until"],
+      ReleaseAPI.compare),
     .init(.get, "/symbols", .viewer, [], SymbolAPI.list),
     .init(.post, "/symbols", .operator, ["upload", "offset", "size"], SymbolAPI.add),
     .init(.delete, "/symbols/{buildId}", .operator, [], SymbolAPI.remove),

@@ -8,7 +8,9 @@ final class PageState: Sendable {
   let asking = ReadGate()
   let snapshots: RecordSnapshots
   let exports: Exports
-  let crashes: CrashIndex
+  private let indexes: (crashes: CrashIndex, releases: ReleaseIndex)
+  var crashes: CrashIndex { indexes.crashes }
+  var releases: ReleaseIndex { indexes.releases }
   let symbols: Symbolizer
   let devices = DeviceIndex()
   /// Live tails, which end when the collector stops, and what they look at.
@@ -21,7 +23,7 @@ final class PageState: Sendable {
 
   init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
     symbols = Symbolizer(options.symbolFolder, log: log)
-    crashes = CrashIndex(symbols: symbols)
+    indexes = (CrashIndex(symbols: symbols), ReleaseIndex())
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     notices = NoticeStore(options.fleet)

@@ -59,7 +59,8 @@ struct RolloutAPI: PageAnswers {
     guard let rollout else { return .null }
     let counts = try await devices.counts(of: rollout)
     return Self.described(rollout.event).adding([
-      "beginTime": rollout.begin, "chosen": counts.chosen, "given": counts.given, "confirmed": counts.confirmed,
+      "guard": await api.collector.remote?.guards.json(of: rollout) ?? .null, "beginTime": rollout.begin,
+      "chosen": counts.chosen, "given": counts.given, "confirmed": counts.confirmed,
       "failed": counts.failed, "namespaces": Self.described(rollout.entries),
     ])
   }
@@ -78,12 +79,12 @@ struct RolloutAPI: PageAnswers {
 
   // MARK: Changing
 
-  /// `POST /configuration/rollout` with `{"action": …}`; `start` and `widen` take `percent` and `groups`.
+  /// `POST /configuration/rollout` with `{"action": …}`; `start` and `widen` take `percent` and `groups`, `start` a `guard`.
   func changeRollout(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     guard let remote = api.collector.remote else {
       throw CollectorRefusal(409, "this collector serves no remote configuration; remoteConfig names its folder")
     }
-    let body = try PageAPI.body(request, known: ["action", "percent", "groups"])
+    let body = try PageAPI.body(request, known: ["action", "percent", "groups", "guard"])
     let (action, change): (String, RolloutChange) = (body["action"]?.string ?? "", try Self.change(body))
     let rollout = try await remote.store.change(change, by: request.reader?.name ?? "")
     let reach = rollout.event.reach
@@ -94,8 +95,12 @@ struct RolloutAPI: PageAnswers {
   }
 
   private static func change(_ body: JSONValue) throws(CollectorRefusal) -> RolloutChange {
-    switch body["action"]?.string {
-    case "start": .start(try reach(body))
+    if body["guard"] != nil, body["action"]?.string != "start" {
+      throw CollectorRefusal(400, "guard: belongs to the action start")
+    }
+    let rule = body["guard"] ?? .null
+    return switch body["action"]?.string {
+    case "start": .start(try reach(body), rule == .null ? nil : try RolloutGuard(rule))
     case "widen": .widen(try reach(body))
     case "pause": .pause
     case "resume": .resume

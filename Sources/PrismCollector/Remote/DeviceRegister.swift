@@ -195,6 +195,17 @@ actor DeviceRegister {
     }
   }
 
+  /// The devices that got what is rolled out. - Throws: 503 when the database can't be read.
+  func holders(of rollout: Rollout) throws(CollectorRefusal) -> Set<String> {
+    try read { statements in
+      var holders: Set<String> = []
+      try forEachDevice(statements) { row in
+        if rollout.marks(row.integer(.givenTime)) { holders.insert(row.text(.device)) }
+      }
+      return holders
+    }
+  }
+
   /// Reads some at a time: there may be 100,000.
   private func forEachDevice(_ statements: SQLStatements, _ body: (SQLRow<Column>) -> Void) throws {
     var last = ""

@@ -1,9 +1,9 @@
 import PrismBase
 import PrismConfig
 
-/// A step of an operator in a rollout.
+/// A step of an operator, or of a guard, in a rollout.
 enum RolloutChange: Sendable, Equatable {
-  case start(Rollout.Reach)
+  case start(Rollout.Reach, RolloutGuard? = nil)
   case widen(Rollout.Reach)
   case pause, resume, rollBack
 }
@@ -15,7 +15,7 @@ extension RemoteConfigurationStore {
   func change(_ change: RolloutChange, by who: String) throws(CollectorRefusal) -> Rollout {
     let (next, now) = (try candidate(), time.unixMilliseconds)
     let rollout: Rollout? = try update { configuration, statements in
-      let (event, begun): (Rollout.Event, [RemoteNamespace]?)
+      let (event, begun): (Rollout.Event, Rollout.Begun?)
       do throws(CollectorRefusal) {
         (event, begun) = try Self.event(of: change, by: who, in: configuration.rollouts.active, next)
       } catch { return .failure(error) }
@@ -29,10 +29,10 @@ extension RemoteConfigurationStore {
   private static func event(
     of change: RolloutChange, by who: String, in active: Rollout?,
     _ next: (entries: [RemoteNamespace], faults: [String])
-  ) throws(CollectorRefusal) -> (event: Rollout.Event, begun: [RemoteNamespace]?) {
-    if case .start(let reach) = change {
+  ) throws(CollectorRefusal) -> (event: Rollout.Event, begun: Rollout.Begun?) {
+    if case .start(let reach, let rule) = change {
       let entries = try begin(next, active)
-      return (Rollout.Event(time: 0, rollout: 0, state: .running, reach: reach, who: who), entries)
+      return (Rollout.Event(time: 0, rollout: 0, state: .running, reach: reach, who: who), (entries, rule))
     }
     guard var event = active?.event else { throw CollectorRefusal(409, "no rollout is under way; start one") }
     event.who = who

@@ -52,13 +52,18 @@ struct Rollout: Sendable, Equatable {
     var rollout: Int64
     var state: State
     var reach: Reach
-    /// The operator, as the log names operators; empty: the collector itself.
+    /// The operator, as the log names operators; empty: the collector itself; `guard: ` and why.
     var who: String
   }
+
+  /// One that begins.
+  typealias Begun = (entries: [RemoteNamespace], rule: RolloutGuard?)
 
   /// The version of the configuration at its start.
   let id: Int64
   let entries: [RemoteNamespace]
+  /// nil: it ends by operators only.
+  var rule: RolloutGuard?
   /// The last one.
   var event: Event
   /// `time` of its first event.
@@ -91,6 +96,7 @@ struct RolloutHistory {
   /// In their order.
   private(set) var events: [Rollout.Event] = []
   private var entries: [Int64: [RemoteNamespace]] = [:]
+  private var guards: [Int64: RolloutGuard] = [:]
 
   private enum EntryColumn: String, SQLiteColumn { case id, entries }
   private enum EventColumn: String, SQLiteColumn { case time, rollout, state, percent, groups, who }
@@ -99,7 +105,9 @@ struct RolloutHistory {
 
   init(_ statements: SQLStatements) throws {
     for row in try statements.rows(of: EntryColumn.self, "FROM rollouts") {
-      entries[row.int64(.id)] = Self.list(row.text(.entries)).compactMap { try? RemoteNamespace(parsing: $0) }
+      let list = Self.list(row.text(.entries))
+      entries[row.int64(.id)] = list.compactMap { try? RemoteNamespace(parsing: $0) }
+      guards[row.int64(.id)] = list.lazy.compactMap { $0["guard"] }.first.flatMap { try? RolloutGuard($0) }
     }
     events = try statements.rows(of: EventColumn.self, "FROM rollout_events ORDER BY time").map { row in
       Rollout.Event(
@@ -115,12 +123,13 @@ struct RolloutHistory {
   /// Adds an event, with the entries of a rollout that begins.
   /// - Returns: the time of the newest event that is forgotten; nil: all are kept.
   mutating func add(
-    _ event: Rollout.Event, _ begun: [RemoteNamespace]?, to statements: SQLStatements
+    _ event: Rollout.Event, _ begun: Rollout.Begun?, to statements: SQLStatements
   ) throws -> Int64? {
     if let begun {
-      try statements.insert(
-        EntryColumn.self, into: "rollouts", [event.rollout, JSONValue.array(begun.map(\.json)).text])
-      entries[event.rollout] = begun
+      // An entry without a name is not a namespace's.
+      let list = begun.entries.map(\.json) + (begun.rule.map { [["guard": $0.json]] } ?? [])
+      try statements.insert(EntryColumn.self, into: "rollouts", [event.rollout, JSONValue.array(list).text])
+      (entries[event.rollout], guards[event.rollout]) = (begun.entries, begun.rule)
     }
     let groups = JSONValue.array(event.reach.groups.map { .string($0) }).text
     try statements.insert(
@@ -147,13 +156,14 @@ struct RolloutHistory {
     events.removeFirst(count)
     let known = Set(events.map(\.rollout))
     entries = entries.filter { known.contains($0.key) }
+    guards = guards.filter { known.contains($0.key) }
     return forgotten
   }
 
   private func rollout(_ event: Rollout.Event?) -> Rollout? {
     guard let event, let entries = entries[event.rollout] else { return nil }
     let begin = events.first { $0.rollout == event.rollout }?.time ?? event.time
-    return Rollout(id: event.rollout, entries: entries, event: event, begin: begin)
+    return Rollout(id: event.rollout, entries: entries, rule: guards[event.rollout], event: event, begin: begin)
   }
 
   /// The newest one, in any state.

@@ -125,9 +125,9 @@ struct ServedConfiguration {
     }
   }
 
-  /// Adds an event of a rollout, at the time of this change. - Parameter begun: the entries of one that begins.
+  /// Adds an event of a rollout, at the time of this change. - Parameter begun: of one that begins.
   mutating func add(
-    _ event: Rollout.Event, _ begun: [RemoteNamespace]?, now: Int64, to statements: SQLStatements
+    _ event: Rollout.Event, _ begun: Rollout.Begun?, now: Int64, to statements: SQLStatements
   ) throws {
     try count(now: now, to: statements)
     var event = event

@@ -1,0 +1,161 @@
+import PrismBase
+import PrismProtocol
+
+/// Sums what apps did by version and day, in memory: it reads on from where it came to, each time that it is asked, for a bounded
+/// time. After a start it reads all such reports again.
+actor ReleaseIndex {
+  static let releasesMax = 2000
+  /// Devices are remembered by release and day; further ones count in the sums only.
+  private static let placesMax = 2_000_000
+  private static let daysMax: Int64 = 90
+  private static let budget: Duration = .milliseconds(500)
+  static let day: Int64 = 86_400_000
+
+  struct Release: Hashable, Sendable {
+    let namespace: String, app: String, version: String
+  }
+
+  /// One day, or several.
+  struct Sum: Sendable {
+    var seconds = 0, sessions = 0, crashedSessions = 0, crashes = 0
+    /// In the hours with a crash.
+    var crashedSeconds = 0
+    /// Numbers of devices.
+    var devices: Set<Int32> = [], crashed: Set<Int32> = []
+
+    mutating func add(_ use: ReleaseReport.Use) {
+      (seconds, sessions) = (seconds + use.seconds, sessions + use.sessions)
+      (crashedSessions, crashes) = (crashedSessions + use.crashedSessions, crashes + use.crashes)
+      crashedSeconds += use.crashes > 0 ? use.seconds : 0
+    }
+
+    mutating func add(_ other: Sum) {
+      (seconds, sessions, crashes) = (seconds + other.seconds, sessions + other.sessions, crashes + other.crashes)
+      crashedSessions += other.crashedSessions
+      crashedSeconds += other.crashedSeconds
+      devices.formUnion(other.devices)
+      crashed.formUnion(other.crashed)
+    }
+  }
+
+  /// The hours that came of a device on a day: numbers that are missing between them were lost.
+  struct Chain: Sendable {
+    var first: Int, last: Int
+    var count = 0
+    var isBroken = false
+
+    mutating func add(_ other: Chain) {
+      (first, last) = (min(first, other.first), max(last, other.last))
+      (count, isBroken) = (count + other.count, isBroken || other.isBroken)
+    }
+
+    var missing: Int { max(0, last - first + 1 - count) }
+  }
+
+  private struct Stream: Hashable {
+    let namespace: String, device: Int32, book: String
+  }
+
+  private var days: [Release: [Int64: Sum]] = [:]
+  private var chains: [Stream: [Int64: Chain]] = [:]
+  private var numbers: [String: Int32] = [:]
+  private var places = 0
+  /// Uses whose release, or devices that, found no place.
+  private(set) var leftOut = 0
+  private(set) var cursor: Int64 = 0
+  private var reading: Task<Result<Bool, StoreFailure>, Never>?
+
+  /// Reads the reports that came since. Questions at the same time share one reading. - Returns: whether all are read.
+  func refresh(_ store: any PacketStore, time: any TimeSource) async throws(StoreFailure) -> Bool {
+    let task =
+      reading
+      ?? Task { () -> Result<Bool, StoreFailure> in
+        defer { reading = nil }
+        do throws(StoreFailure) { return .success(try await read(store, time)) } catch { return .failure(error) }
+      }
+    reading = task
+    return try await task.value.get()
+  }
+
+  private func read(_ store: any PacketStore, _ time: any TimeSource) async throws(StoreFailure) -> Bool {
+    let (started, oldest) = (time.uptime, time.unixMilliseconds / Self.day - Self.daysMax)
+    let newest = try await store.queries?.newestID() ?? cursor
+    while cursor < newest, time.uptime - started < Self.budget {
+      let (reports, end) = try await store.reports(of: ReleaseReport.type, after: cursor, upTo: newest)
+      for report in reports.compactMap(ReleaseReport.init) where report.endTime / Self.day > oldest { add(report) }
+      cursor = end
+    }
+    forget(before: oldest)
+    return cursor >= newest
+  }
+
+  private func forget(before oldest: Int64) {
+    for (release, byDay) in days where byDay.keys.contains(where: { $0 <= oldest }) {
+      for (day, sum) in byDay where day <= oldest { places -= sum.devices.count }
+      let kept = byDay.filter { $0.key > oldest }
+      days[release] = kept.isEmpty ? nil : kept
+    }
+    for (stream, byDay) in chains where byDay.keys.contains(where: { $0 <= oldest }) {
+      places -= byDay.keys.count { $0 <= oldest }
+      let kept = byDay.filter { $0.key > oldest }
+      chains[stream] = kept.isEmpty ? nil : kept
+    }
+  }
+
+  private func add(_ report: ReleaseReport) {
+    let day = report.endTime / Self.day
+    let device = number(of: report.device)
+    if let device, !report.isFurther {
+      let stream = Stream(namespace: report.namespace, device: device, book: report.book)
+      if chains[stream]?[day] != nil || places < Self.placesMax {
+        places += chains[stream]?[day] == nil ? 1 : 0
+        var chain = Chain(first: report.number, last: report.number)
+        (chain.count, chain.isBroken) = (1, report.chainIsBroken)
+        if let before = chains[stream]?[day] { chain.add(before) }
+        chains[stream, default: [:]][day] = chain
+      }
+    }
+    for use in report.uses {
+      let release = Release(namespace: report.namespace, app: use.app, version: use.version)
+      guard days[release] != nil || days.count < Self.releasesMax else {
+        leftOut += 1
+        continue
+      }
+      days[release, default: [:]][day, default: Sum()].add(use)
+      guard let device, places < Self.placesMax else { continue }
+      if days[release]?[day]?.devices.insert(device).inserted == true { places += 1 }
+      if use.crashes > 0 { days[release]?[day]?.crashed.insert(device) }
+    }
+  }
+
+  private func number(of device: String) -> Int32? {
+    if let known = numbers[device] { return known }
+    guard places < Self.placesMax else {
+      leftOut += 1
+      return nil
+    }
+    numbers[device] = Int32(numbers.count)
+    return numbers[device]
+  }
+
+  // MARK: Asking
+
+  /// The days of releases. - Parameter range: of numbers of days.
+  func sums(namespace: String?, app: String?, _ range: ClosedRange<Int64>) -> [Release: [Int64: Sum]] {
+    days.filter { (namespace ?? $0.key.namespace) == $0.key.namespace && (app ?? $0.key.app) == $0.key.app }
+      .mapValues { $0.filter { range.contains($0.key) } }.filter { !$0.value.isEmpty }
+  }
+
+  /// Hours that were lost on their way, by the number of the device; 0: the chain of its packets is broken, and how much is missing
+  /// is not known.
+  func missing(namespace: String?, _ range: ClosedRange<Int64>) -> [Int32: Int] {
+    var found: [Int32: Int] = [:]
+    for (stream, byDay) in chains where (namespace ?? stream.namespace) == stream.namespace {
+      let own = byDay.filter { range.contains($0.key) }.values
+      guard var chain = own.first else { continue }
+      for other in own.dropFirst() { chain.add(other) }
+      if chain.missing > 0 || chain.isBroken { found[stream.device, default: 0] += chain.missing }
+    }
+    return found
+  }
+}

@@ -1,0 +1,115 @@
+import PrismBase
+import PrismProtocol
+
+/// Judges the rollout that is under way each minute, and ends it if its guard says so. All replicas see the same reports; the first
+/// one that writes decides.
+actor GuardWatch {
+  /// Begins the name of who made the changes of the guard; its reason follows.
+  static let who = "guard: "
+  private static let interval: Duration = .seconds(60), pause: Duration = .seconds(1)
+  private static let budget: Duration = .milliseconds(500)
+
+  /// The count of a rollout, and up to which report.
+  private struct State {
+    let rollout: Int64
+    /// When counting began, milliseconds since 1970.
+    let begin: Int64
+    var cursor: Int64
+    var count: GuardCount
+  }
+
+  private var state: State?
+
+  /// nil: no guarded rollout is under way.
+  func json(of rollout: Rollout) -> JSONValue {
+    guard let rule = rollout.rule else { return .null }
+    let verdict = state.flatMap { $0.rollout == rollout.id ? $0.count.json : nil } ?? GuardCount(rule).json
+    return rule.json.adding(["state": verdict])
+  }
+
+  /// Looks once. - Returns: whether there are more reports to read.
+  func look(_ collector: Collector) async throws -> Bool {
+    guard let remote = collector.remote else { return false }
+    let history = await remote.store.rollouts
+    guard let rollout = history.active, let rule = rollout.rule, rollout.event.state == .running else {
+      if history.active?.rule == nil { state = nil }
+      return false
+    }
+    let begin = history.guardBegin(of: rollout)
+    if state?.rollout != rollout.id || state?.begin != begin {
+      state = State(rollout: rollout.id, begin: begin, cursor: 0, count: GuardCount(rule))
+    }
+    let isWhole = try await read(collector, rollout, history, holders: remote.devices.holders(of: rollout))
+    guard isWhole, let count = state?.count, count.verdict == .worse else { return !isWhole }
+    try await end(rollout, rule, because: count.reason, collector, remote.store)
+    return false
+  }
+
+  private func end(
+    _ rollout: Rollout, _ rule: RolloutGuard, because reason: String, _ collector: Collector,
+    _ store: RemoteConfigurationStore
+  ) async throws {
+    do {
+      _ = try await store.change(rule.action == .pause ? .pause : .rollBack, by: Self.who + reason)
+    } catch {
+      if error.status == 409 { return }  // another replica was first
+      throw error
+    }
+    collector.log.warning(
+      "a rollout ended itself: the chosen devices crash more often",
+      ["rollout": String(rollout.id), "did": rule.action.rawValue, "reason": reason])
+  }
+
+  private func read(
+    _ collector: Collector, _ rollout: Rollout, _ history: RolloutHistory, holders: Set<String>
+  ) async throws -> Bool {
+    guard var own = state else { return true }
+    let (time, started) = (collector.time, collector.time.uptime)
+    let newest = try await collector.store.queries?.newestID() ?? own.cursor
+    if own.cursor == 0 {
+      var filter = ReportFilter()
+      (filter.type, filter.axis, filter.since) = (ReleaseReport.type, .received, own.begin)
+      let windows = try await collector.store.queries?.windows(filter, nil) ?? []
+      own.cursor = max(0, (windows.map(\.lowerBound).min() ?? newest + 1) - 1)
+    }
+    while own.cursor < newest, time.uptime - started < Self.budget {
+      let (reports, end) = try await collector.store.reports(of: ReleaseReport.type, after: own.cursor, upTo: newest)
+      for report in reports.compactMap(ReleaseReport.init) where report.beginTime >= own.begin {
+        guard let arm = history.arm(of: report, in: rollout, holders: holders) else { continue }
+        own.count.take(report, arm)
+      }
+      own.cursor = end
+    }
+    if own.cursor >= newest { own.count.end(before: time.unixMilliseconds) }
+    state = own
+    return own.cursor >= newest
+  }
+
+  nonisolated func run(_ collector: Collector) async {
+    await collector.time.keepLooking(each: Self.interval, pause: Self.pause) {
+      (try? await look(collector)) ?? false  // stores log their failures
+    }
+  }
+}
+
+extension RolloutHistory {
+  /// When the guard of a rollout begins to count: at its start, or when an operator went on after the guard had stopped it.
+  func guardBegin(of rollout: Rollout) -> Int64 {
+    let own = events.filter { $0.rollout == rollout.id }
+    guard let stopped = own.lastIndex(where: { $0.who.hasPrefix(GuardWatch.who) }), stopped + 1 < own.count else {
+      return rollout.begin
+    }
+    return own[stopped + 1].time
+  }
+
+  /// The side of a device in the whole hour of a report. - Parameter holders: devices that got what is rolled out.
+  /// - Returns: nil: it may have changed within the hour, or the device is chosen and has not got it.
+  func arm(of report: ReleaseReport, in rollout: Rollout, holders: Set<String>) -> GuardCount.Arm? {
+    let chosen = events.first {
+      $0.rollout == rollout.id && $0.state == .running && $0.reach.includes(report.device, of: rollout.id)
+    }
+    guard let chosen else { return .others }
+    if report.beginTime >= chosen.time { return holders.contains(report.device) ? .chosen : nil }
+    return report.endTime <= chosen.time ? .others : nil
+  }
+}

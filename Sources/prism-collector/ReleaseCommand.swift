@@ -1,0 +1,79 @@
+import PrismBase
+import PrismCollector
+import PrismProtocol
+
+extension CollectorCommand {
+  /// `prism-collector release …`: versions of apps.
+  static let release = CollectorCommand(
+    name: "release", verbs: ["list": 0...0, "compare": 4...4], options: answersAsJSON, usage: Releases.usage
+  ) { line throws(Fault) in
+    try await line.ask { desk throws(Fault) in
+      let releases = Releases(desk: desk, line: line)
+      if line.verb == "compare" { try await releases.compare(line.operands) } else { try await releases.list() }
+      return 0
+    }
+  }
+}
+
+private struct Releases {
+  static let usage = """
+    usage: prism-collector release list | compare NAMESPACE APP VERSION OTHER [--json]
+           [--config PATH | the flags of prism-collector]
+
+      list     the versions of apps in the last 14 days, those in use for longest first: namespace, app, version, share of the
+               time in use, hours, devices, and the shares of sessions, devices and hours that are free of crashes
+      compare  how many times the rates of VERSION are those of OTHER, with their intervals of 95 %
+
+    \(ArgumentOption.help(CollectorCommand.answersAsJSON, column: 21))
+
+    Exit codes: 0, 64 usage, 69 the store can't be reached or a version was not in use, 78 configuration.
+    """
+
+  let desk: CollectorDesk
+  let line: CollectorLine
+
+  private func answer(_ path: String, query: String = "") async throws(Fault) -> JSONValue {
+    var answer: JSONValue
+    repeat { answer = try await desk.get(path, query: query) } while answer["isWhole"]?.bool == false
+    return answer
+  }
+
+  func list() async throws(Fault) {
+    let found = try await answer("/releases")
+    for release in found["releases"]?.array ?? [] {
+      let texts =
+        ["namespace", "app", "version"].map { release[$0]?.string }
+        + [Self.percent(release["adoption"]), "\((release["seconds"]?.int ?? 0) / 3600) h", release.number("devices")]
+        + ["crashFreeSessions", "crashFreeDevices", "crashFreeHours"].map { Self.percent(release[$0]) }
+      line.printRow(release, texts)
+    }
+    printMissing(found)
+  }
+
+  func compare(_ words: [String]) async throws(Fault) {
+    let query = zip(["namespace", "app", "version", "other"], words).map { "\($0)=\($1.percentEncoded)" }
+    let found = try await answer("/releases/compare", query: query.joined(separator: "&"))
+    if line.isJSON { return print(OutputText.json(found.text)) }
+    for (key, title) in [
+      ("crashesPerHour", "crashes per hour"), ("crashedSessions", "sessions that crashed"),
+      ("crashedDevices", "devices that crashed"),
+    ] {
+      guard let ratio = found[key], ratio != .null else {
+        print("\(title): no crash, nothing to compare")
+        continue
+      }
+      let number = { (value: JSONValue?) in value?.double.map { "\(($0 * 100).rounded() / 100)" } ?? "any" }
+      print("\(title): \(number(ratio["ratio"])) times (\(number(ratio["low"])) to \(number(ratio["high"])))")
+    }
+    printMissing(found)
+  }
+
+  private func printMissing(_ found: JSONValue) {
+    guard !line.isJSON, let devices = found["missing"]?["devices"]?.int, devices > 0 else { return }
+    print("missing: \(found["missing"]?["hours"]?.int ?? 0) hours of \(devices) devices were lost on their way")
+  }
+
+  private static func percent(_ value: JSONValue?) -> String {
+    value?.double.map { "\(($0 * 10_000).rounded() / 100) %" } ?? "–"
+  }
+}

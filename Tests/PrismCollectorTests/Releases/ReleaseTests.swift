@@ -1,0 +1,121 @@
+import Foundation
+import PrismBase
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// Rates of releases from what devices reported (docs/releases.md).
+@Suite struct ReleaseTests {
+  private static let day: Int64 = 86_400_000
+
+  /// One hour of a device, as it ends at `time`.
+  static func hour(
+    _ device: String, _ number: Int, of version: String, at time: Int64, crashes: Int = 0, sessions: Int = 1,
+    lateChain: PacketID? = nil
+  ) throws -> OpenedPacket {
+    let app = """
+      {"name":"pos","version":"\(version)","seconds":3600,"sessions":\(sessions),"crashedSessions":\(crashes),"crashes":\(crashes)}
+      """
+    return try StoreRig.packet(
+      [Int(time)], device: device, namespace: "shop", type: "appHealth", after: lateChain,
+      reportPrefix: "\(device)-\(number)-",
+      members: { _ in #""book":"b","number":\#(number),"seconds":3600,"part":0,"apps":[\#(app)],"leftOut":0"# })
+  }
+
+  private static func take(_ packets: [OpenedPacket], _ rig: PageRig, isLate: Bool = false) async throws {
+    for packet in packets { _ = try await rig.collector.store.take(packet, isLate: isLate) }
+  }
+
+  private static func number(_ value: JSONValue?) -> Double { value?.double ?? -1 }
+
+  @Test("rates and adoption are those of the hours that came, and a device with lost hours is never a healthy one")
+  func rates() async throws {
+    let rig = try PageRig()
+    let now = rig.rig.time.unixMilliseconds
+    // Ten devices: eight of 1.0, of which one crashes; two of 2.0, of which one crashes. One of 1.0 lost an hour.
+    for device in 0..<8 {
+      for number in [1, 2, 3] where device != 7 || number != 2 {
+        let crashes = device == 0 && number == 1 ? 1 : 0
+        try await Self.take([try Self.hour("d\(device)", number, of: "1.0", at: now, crashes: crashes)], rig)
+      }
+    }
+    for device in 8..<10 {
+      try await Self.take([try Self.hour("d\(device)", 1, of: "2.0", at: now, crashes: device - 8)], rig)
+    }
+    let found = try await rig.json("/releases", [("namespace", "shop"), ("app", "pos")])
+    #expect(found["isWhole"] == true && found["missing"] == ["devices": 1, "hours": 1])
+    let releases = try #require(found["releases"]?.array)
+    #expect(releases.map { $0["version"] } == ["1.0", "2.0"])
+    let (old, new) = (releases[0], releases[1])
+    #expect(old["seconds"] == .int(23 * 3600) && old["devices"] == 8 && old["crashedDevices"] == 1)
+    #expect(old["missingDevices"] == 1)
+    #expect(abs(Self.number(old["crashFreeDevices"]) - 6.0 / 7) < 1e-9, "the one with lost hours counts for neither")
+    #expect(abs(Self.number(old["crashFreeHours"]) - 22.0 / 23) < 1e-9)
+    #expect(abs(Self.number(old["crashFreeSessions"]) - 22.0 / 23) < 1e-9)
+    #expect(abs(Self.number(old["adoption"]) - 23.0 / 25) < 1e-9)
+    #expect(Self.number(new["crashFreeDevices"]) == 0.5)
+    #expect(old["days"]?.array?.count == 1)
+    let compared = try await rig.json(
+      "/releases/compare", [("namespace", "shop"), ("app", "pos"), ("version", "2.0"), ("other", "1.0")])
+    let ratio = try #require(compared["crashesPerHour"])
+    #expect(abs(Self.number(ratio["ratio"]) - 11.5) < 1e-9)
+    #expect(Self.number(ratio["low"]) < 1 && Self.number(ratio["high"]) > 11.5, "two crashes prove nothing")
+    let missing = await rig.ask(
+      "/releases/compare", [("namespace", "shop"), ("app", "pos"), ("version", "3.0"), ("other", "1.0")])
+    #expect(missing.status == 404)
+  }
+
+  @Test("a chain that is broken is missing data; days are apart, and a group of one version is new there")
+  func days() async throws {
+    let rig = try PageRig()
+    let now = rig.rig.time.unixMilliseconds
+    try await Self.take(
+      [try Self.hour("a", 1, of: "1.0", at: now - Self.day), try Self.hour("a", 2, of: "2.0", at: now)], rig)
+    var random = SystemRandomNumberGenerator()
+    let lost = PacketID(unixMilliseconds: 1, using: &random)
+    try await Self.take([try Self.hour("a", 3, of: "2.0", at: now, lateChain: lost)], rig, isLate: true)
+    _ = try await rig.collector.store.take(
+      try StoreRig.packet(
+        [1], device: "a", namespace: "shop", type: "appCrash", payload: Array("#0 total ()\n#1 main ()".utf8),
+        members: { _ in #""APP_NAME":"pos","APP_VERSION":"2.0""# }))
+    let found = try await rig.json("/releases", [("since", String(now - Self.day))])
+    #expect(found["missing"]?["devices"] == 1)
+    let releases = try #require(found["releases"]?.array)
+    #expect(releases.first?["version"] == "2.0" && releases.first?["groups"] == ["new": 1, "regressed": 0])
+    #expect(releases.last?["groups"] == ["new": 0, "regressed": 0])
+    let today = try await rig.json("/releases", [("since", String(now))])["releases"]?.array
+    #expect(today?.map { $0["version"] } == ["2.0"])
+  }
+
+  @Test("junk in a report, and numbers that are not possible, change no other figure")
+  func junk() async throws {
+    let rig = try PageRig()
+    let now = rig.rig.time.unixMilliseconds
+    for (place, members) in [
+      #""apps":1"#, #""apps":[{}],"book":"b","number":1"#, #""a":1"#,
+      #""book":"b","number":-9223372036854775808,"seconds":1e9,"apps":[{"name":"pos","version":"1","seconds":-5,"sessions":99999999999,"crashes":-1}]"#,
+      #""book":"c","number":9223372036854775807,"seconds":99999999999,"apps":[{"name":"pos","version":"1","seconds":99999999999,"crashes":99999999999}]"#,
+    ].enumerated() {
+      let packet = try StoreRig.packet(
+        [Int(now)], device: "j\(place)", namespace: "shop", type: "appHealth", members: { _ in members })
+      try await Self.take([packet], rig)
+    }
+    try await Self.take([try Self.hour("a", 1, of: "2.0", at: now)], rig)
+    let found = try await rig.json("/releases")
+    let releases = try #require(found["releases"]?.array)
+    #expect(Set(releases.compactMap { $0["version"]?.string }) == ["1", "2.0"])
+    #expect(releases.first { $0["version"] == "2.0" }?["seconds"] == 3600)
+    let junk = try #require(releases.first { $0["version"] == "1" })
+    #expect((junk["seconds"]?.int ?? 0) <= 31 * 86_400 && (junk["crashes"]?.int ?? 0) <= 100_000)
+  }
+
+  @Test("since and until are at most 90 days") func bounds() async throws {
+    let rig = try PageRig()
+    #expect(await rig.ask("/releases", [("since", "0")]).status == 400)
+    #expect(await rig.ask("/releases/compare", [("app", "pos")]).status == 400)
+  }
+}
