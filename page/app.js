@@ -15,6 +15,8 @@ import { current, go, link } from "./route.js";
 
 const VIEWS = [["/fleet", "Fleet", fleet], ["/explorer", "Explorer", explorer], ["/crashes", "Crashes", crashes], ["/notices", "Notices", notices],
   ["/configuration", "Configuration", configuration], ["/releases", "Releases", releases]];
+/** About all namespaces: a reader of some can't ask for these. */
+const WHOLE = ["/notices", "/configuration"];
 const OTHERS = { "/device": ["Device", device], "/crash": ["Crash", crash], "/question": ["Question", question] };
 
 const main = document.getElementById("main");
@@ -38,10 +40,10 @@ function find(path) {
 function frame(path) {
   const parents = { "/device": "/fleet", "/crash": "/crashes", "/question": "/fleet" };
   const box = document.getElementById("reader");
-  document.getElementById("views").replaceChildren(...(reader?.signedIn ? VIEWS : []).map(([own, title]) =>
+  document.getElementById("views").replaceChildren(...(reader?.signedIn ? VIEWS : []).filter(([own]) => !reader.namespaces || !WHOLE.includes(own)).map(([own, title]) =>
     h("a", { href: link(own), "aria-current": own === (parents[path] ?? path) ? "page" : null }, title)));
   if (!reader?.signedIn) return box.replaceChildren();
-  box.replaceChildren(h("span", { class: "who", title: `who reads: ${reader.role === "operator" ? "an operator, who may change things" : "a viewer"}` }, reader.name),
+  box.replaceChildren(h("span", { class: "who", title: `who reads: ${reader.role === "operator" ? "an operator, who may change things" : "a viewer"}${reader.namespaces ? ` of ${reader.namespaces.join(", ")}` : ""}` }, reader.name),
     reader.changeToken ? h("button", { type: "button", onclick: signOut }, "Sign out") : "");
 }
 

@@ -108,7 +108,7 @@ async function devicesOf(query, signal) {
   }
 }
 
-export async function fleet({ query, signal, again }) {
+export async function fleet({ query, signal, again, reader }) {
   const { since, until } = times(query);
   const range = { range: query.get("range") ?? "24h", since: query.get("since"), until: query.get("until") };
   const [summary, chart, groups, devices] = await Promise.all([
@@ -129,5 +129,5 @@ export async function fleet({ query, signal, again }) {
       ? empty("No report in this time.", "Choose a longer time, or look whether devices are held: prismctl explain NAMESPACE says why.")
       : [bars("Reports by type", chart, picked), legend(chart.groups, (type) => link("/explorer", { type, ...range })), chart.groups.includes("appCrash") && h("p", { class: "hint" }, "A report with a payload is two rows here, one of each kind. Crashes count it once.")],
     chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time. `, narrow(chart.readSince))),
-    crashSection(groups, range), deviceSection(devices, query, summary.now), h("div", { class: "columns" }, collectorSection(summary)));
+    crashSection(groups, range), deviceSection(devices, query, summary.now), reader.namespaces ? "" : h("div", { class: "columns" }, collectorSection(summary)));
 }

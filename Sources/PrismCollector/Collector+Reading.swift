@@ -7,37 +7,57 @@ extension Collector {
   /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.
   func answerReader(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
     if PageAPI.owns(request.path) { return await PageAPI(self).answer(request, isOwner: isOwner) }
+    var reader: ReaderIdentity?
     do throws(CollectorRefusal) {
-      if !isOwner { _ = try await access.reader(request) }
+      let asked = isOwner ? .owner : try await access.reader(request)
+      reader = asked
       if isOwner, request.path == CarriedIntake.path { return await CarriedIntake(self).answer(request) }
       guard request.method == .get else { throw .notAllowed(request.method, but: [.get]) }
-      switch request.path {
-      case "/reports": return try await reports(request)
-      case "/devices": return try await devices(request)
-      case "/records": return try await records(request)
-      case "/metrics": return await metricsPage()
-      case "/healthz", "/readyz": return await health(request)
-      case let path where path.hasPrefix("/reports/"): return try await report(path.dropFirst("/reports/".count))
-      default: throw Self.nothingThere
-      }
+      let answer = try await ReadingAnswers(collector: self, reader: asked).answer(request)
+      access.audit?.note(request, by: reader, status: answer.status)
+      return answer
     } catch {
+      access.audit?.note(request, by: reader, status: error.status)
       return error.response
     }
   }
+}
 
-  private static let nothingThere = CollectorRefusal(
+/// The answers beside those of the page.
+private struct ReadingAnswers {
+  let collector: Collector
+  let reader: ReaderIdentity
+
+  func answer(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    switch request.path {
+    case "/reports": return try await reports(request)
+    case "/records": return try await collector.records(request, reader.scope)
+    case let path where path.hasPrefix("/reports/"):
+      return try await report(path.dropFirst("/reports/".count))
+    case "/devices":
+      try reader.check(.all)
+      return try await collector.devices(request)
+    case "/metrics":
+      try reader.check(.all)
+      return await collector.metricsPage()
+    case "/healthz", "/readyz": return await collector.health(request)
+    default: throw Self.nothingThere
+    }
+  }
+
+  static let nothingThere = CollectorRefusal(
     404,
     "there is nothing at this path; there are /, /api/v1 (docs/api.yaml), /reports, /reports/ID, /reports/ID/payload, /records, /devices, /metrics, /healthz"
   )
 
   private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let filter = try ReportFilter(request)
+    let filter = try ReportFilter(request, reader.scope)
     var page = ReportPage(limit: filter.limit)
     do throws(StoreFailure) {
-      if let queries = store.queries {
-        page = try await ReportScan(queries: queries, time: time).page(filter, of: store)
+      if let queries = collector.store.queries {
+        page = try await ReportScan(queries: queries, time: collector.time).page(filter, of: collector.store)
       } else {
-        page.add(try await store.page(filter))
+        page.add(try await collector.store.page(filter))
       }
     } catch { throw CollectorRefusal.unreadable }
     return page.answer
@@ -50,7 +70,9 @@ extension Collector {
       throw Self.nothingThere
     }
     var found: StoredReport?
-    do throws(StoreFailure) { found = try await store.report(id) } catch { throw CollectorRefusal.unreadable }
+    do throws(StoreFailure) { found = try await collector.store.report(id, reader.scope) } catch {
+      throw CollectorRefusal.unreadable
+    }
     guard let found else { throw CollectorRefusal(404, "there is no report of this id") }
     return try parts.count == 1 ? .json(found.jsonText) : found.payloadAnswer()
   }

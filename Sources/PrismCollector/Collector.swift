@@ -31,7 +31,9 @@ public final class Collector: Sendable {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
     try options.fleet.prepare()
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytes / 2)
-    access = CollectorAccess(options, page: PageState(options, time: time, log: log), time: time, log: log)
+    access = CollectorAccess(
+      options, page: PageState(options, time: time, log: log),
+      audit: options.reader.audit ? AuditLog(queue: queue, time: time, log: log) : nil, time: time, log: log)
     devices = DeviceGate(options.fleet, options.limits, time: time, log: log)
     let dictionaries = Dictionaries(DictionaryStore(options.fleet), time: time, log: log)
     openers = PacketOpeners(options, devices.standings, counts, dictionaries)

@@ -16,16 +16,20 @@ struct CollectorAccess: Sendable {
   /// The state that all readers share.
   let page: PageState
   let endedSessions: EndedSessions
+  /// nil: who reads and changes is not noted.
+  let audit: AuditLog?
   private let isTrial: Bool
   private let time: any TimeSource
 
-  init(_ options: CollectorOptions, page: PageState, time: any TimeSource, log: Logger) {
-    self.page = page
+  init(_ options: CollectorOptions, page: PageState, audit: AuditLog?, time: any TimeSource, log: Logger) {
+    (self.page, self.audit) = (page, audit)
     endedSessions = EndedSessions(options.fleet, time: time)
-    let tokens = { (path: String?) in path.map { TokenAuthenticator(path: $0, time: time, log: log) } }
-    senders = tokens(options.tokenFile)
+    let tokens = { (path: String?, isOfReaders) in
+      path.map { TokenAuthenticator(path: $0, isOfReaders: isOfReaders, time: time, log: log) }
+    }
+    senders = tokens(options.tokenFile, false)
     let files = [(ReaderIdentity.Role.operator, options.operatorTokenFile), (.viewer, options.readerTokenFile)]
-    roles = files.compactMap { role, file in tokens(file).map { (role, $0) } }
+    roles = files.compactMap { role, file in tokens(file, true).map { (role, $0) } }
     (hosts, isTrial) = (HostCheck(names: options.reader.hosts), options.isTrial)
     (wrongTokens, signIns, self.time) = (SignInLimit(time: time), SignInLimit(time: time), time)
   }
@@ -83,15 +87,15 @@ struct CollectorAccess: Sendable {
   func reader(_ request: HTTPRequest) async throws(CollectorRefusal) -> ReaderIdentity {
     try checkHost(request)
     if let header = request.header("authorization") {
-      for (role, tokens) in roles where await tokens.accepts(header) {
-        return ReaderIdentity(role: role, token: String(header.dropFirst("Bearer ".count)))
+      for (role, tokens) in roles {
+        if let token = await tokens.token(of: header) { return ReaderIdentity(role: role, token) }
       }
     } else if let session = ReaderSession(request),
       let tokens = roles.first(where: { $0.role == session.role })?.tokens,
-      let hash = await session.tokenHash(of: tokens, now: time.unixMilliseconds),
+      let token = await session.token(of: tokens, now: time.unixMilliseconds),
       try await !endedSessions.contains(session)
     {
-      return ReaderIdentity(role: session.role, hash: hash, session: session)
+      return ReaderIdentity(role: session.role, token, session: session)
     } else if !needsReaderToken, request.peer.isLocal, hosts.isLocal(request.header("host")) {
       return isTrial ? .trial : .local
     }
@@ -102,8 +106,11 @@ struct CollectorAccess: Sendable {
   func signIn(_ token: String, from peer: HTTPPeer) async throws(CollectorRefusal) -> ReaderIdentity {
     guard signIns.allows(peer.network) else { throw Self.tooManyTokens }
     for (role, tokens) in roles {
-      if let session = await ReaderSession.begin(role, token: token, of: tokens, now: time.unixMilliseconds) {
-        return ReaderIdentity(role: role, token: token, session: session)
+      let now = time.unixMilliseconds
+      if let session = await ReaderSession.begin(role, token: token, of: tokens, now: now),
+        let known = await session.token(of: tokens, now: now)
+      {
+        return ReaderIdentity(role: role, known, session: session)
       }
     }
     signIns.failed(peer.network)

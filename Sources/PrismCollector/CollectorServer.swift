@@ -54,7 +54,7 @@ public struct CollectorServer: Sendable {
     upkeep = Task { await collector.keepUp() }
     watches = [
       Task { await CrashWatch(collector).run() }, Task { await DeviceWatch(collector: collector).run() },
-      Task { await NoticeWatch(collector: collector).run() },
+      Task { await NoticeWatch(collector: collector).run() }, Task { await collector.access.audit?.run() },
       Task { await collector.remote?.guards.run(collector) },
     ]
     Task { await collector.beginAdmission() }
@@ -137,6 +137,7 @@ extension Collector {
   func close() async {
     refusals.flush()
     await devices.facts.write()
+    await access.audit?.write()
     await store.close()
   }
 }

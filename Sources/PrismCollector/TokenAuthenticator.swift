@@ -4,6 +4,14 @@ import PrismPacket
 import PrismProtocol
 import Synchronization
 
+/// A token of a file.
+struct KnownToken: Sendable, Equatable {
+  /// SHA-256, in hexadecimal digits.
+  let hash: String
+  /// Names with `*` and `?` that its reader is held to; nil: all.
+  var namespaces: [String]?
+}
+
 /// Knows the bearer tokens of one role by their SHA-256. They come from a file (`TokenList`), which is read again when 2 s have
 /// passed: a new token is good within 5. A file that can't be read, is over 64 KiB, or is no list of tokens changes nothing.
 actor TokenAuthenticator {
@@ -14,27 +22,32 @@ actor TokenAuthenticator {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private let path: String
+  private let isOfReaders: Bool
   private let time: any TimeSource
   private let log: Logger
   private struct State {
-    /// SHA-256 of each, in hexadecimal digits.
-    var hashes: [[UInt8]] = []
+    var tokens: [KnownToken] = []
     var readAt: Duration?
   }
   private nonisolated let state = Mutex(State())
 
-  init(path: String, time: any TimeSource, log: Logger) { (self.path, self.time, self.log) = (path, time, log) }
+  init(path: String, isOfReaders: Bool = false, time: any TimeSource, log: Logger) {
+    (self.path, self.isOfReaders, self.time, self.log) = (path, isOfReaders, time, log)
+  }
 
   /// - Parameter authorization: the request's header.
-  func accepts(_ authorization: String?) -> Bool {
+  func accepts(_ authorization: String?) -> Bool { token(of: authorization) != nil }
+
+  /// - Returns: nil: the request brings no token of the file.
+  func token(of authorization: String?) -> KnownToken? {
     refresh()
-    return Self.hash(ofBearer: authorization).map { Self.isAmong(hashes, $0) } ?? false
+    return Self.hash(ofBearer: authorization).flatMap { Self.find($0, among: tokens) }
   }
 
   /// Never waits. - Returns: nil if the file has to be read for the answer, which is begun.
   nonisolated func acceptsNow(_ authorization: String?) -> Bool? {
     let known = state.withLock { $0 }
-    if let given = Self.hash(ofBearer: authorization), Self.isAmong(known.hashes, given) { return true }
+    if let given = Self.hash(ofBearer: authorization), Self.find(given, among: known.tokens) != nil { return true }
     if isFresh(known) { return false }
     Task { await refresh() }
     return nil
@@ -44,16 +57,17 @@ actor TokenAuthenticator {
   /// - Returns: 64 hexadecimal digits; nil if the token is not in the file.
   func sign(_ text: String, with token: String) -> String? {
     refresh()
-    guard let given = Self.hash(of: Array(token.utf8)), Self.isAmong(hashes, given) else { return nil }
+    guard let given = Self.hash(of: Array(token.utf8)), Self.find(given, among: tokens) != nil else { return nil }
     return Self.code(of: text, under: given)
   }
 
-  /// - Returns: SHA-256 of the token that signed the text, in hexadecimal digits; nil if no token of the file did.
-  func signer(of text: String, code: String) -> String? {
+  /// - Returns: the token that signed the text; nil if no token of the file did.
+  func signer(of text: String, code: String) -> KnownToken? {
     refresh()
     let given = Array(code.utf8)
-    return hashes.first { Self.code(of: text, under: $0).map { Self.areEqual(given, Array($0.utf8)) } ?? false }
-      .map { String(decoding: $0, as: UTF8.self) }
+    return tokens.first { token in
+      Self.code(of: text, under: Array(token.hash.utf8)).map { Self.areEqual(given, Array($0.utf8)) } ?? false
+    }
   }
 
   private static func hash(ofBearer authorization: String?) -> [UInt8]? {
@@ -61,11 +75,12 @@ actor TokenAuthenticator {
     return given.hasPrefix("Bearer ") ? hash(of: Array(given.dropFirst("Bearer ".count).utf8)) : nil
   }
 
-  private static func isAmong(_ hashes: [[UInt8]], _ given: [UInt8]) -> Bool {
-    hashes.reduce(false) { areEqual(given, $1) || $0 }
+  /// Looks at all of them, whichever it is.
+  private static func find(_ given: [UInt8], among tokens: [KnownToken]) -> KnownToken? {
+    tokens.reduce(nil) { areEqual(given, Array($1.hash.utf8)) ? $0 ?? $1 : $0 }
   }
 
-  private nonisolated var hashes: [[UInt8]] { state.withLock { $0.hashes } }
+  private nonisolated var tokens: [KnownToken] { state.withLock { $0.tokens } }
 
   private nonisolated func isFresh(_ state: State) -> Bool {
     state.readAt.map { time.uptime - $0 < .seconds(2) } ?? false
@@ -90,14 +105,18 @@ actor TokenAuthenticator {
     if state.withLock({ isFresh($0) }) { return }
     defer { state.withLock { $0.readAt = time.uptime } }
     do throws(FileFault) {
-      let list = try TokenList(try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes)
-      let hashes = list.entries.compactMap { entry in
-        switch entry {
-        case .token(let bytes): Self.hash(of: bytes)
-        case .hash(let digits): Array(digits.utf8)
+      let list = try TokenList(
+        try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes, isOfReaders: isOfReaders)
+      let tokens = list.entries.compactMap { entry in
+        switch entry.secret {
+        case .token(let bytes):
+          Self.hash(of: bytes).map {
+            KnownToken(hash: String(decoding: $0, as: UTF8.self), namespaces: entry.namespaces)
+          }
+        case .hash(let digits): KnownToken(hash: digits, namespaces: entry.namespaces)
         }
       }
-      state.withLock { $0.hashes = hashes }
+      state.withLock { $0.tokens = tokens }
     } catch {
       return log.fault(
         "collector.tokens", "the token file can't be used, so the tokens that were read last stay",

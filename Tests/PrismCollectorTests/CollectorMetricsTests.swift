@@ -28,7 +28,7 @@ struct CollectorMetricsTests {
     let rig = try PageRig()
     _ = try await rig.collector.store.take(StoreRig.packet([1], device: "a"))
     let day: Int64 = 86_400_000
-    let streams = try #require(try await rig.collector.store.queries?.streams(of: nil, limit: 10))
+    let streams = try #require(try await rig.collector.store.queries?.streams(.everything, of: nil, limit: 10))
     let (devices, sent) = (DeviceSummary.all(of: streams), try #require(streams.first).receivedTime)
     let silent = [0, day - 1, day + 1, 7 * day - 1, 7 * day + 1].map { DeviceWatch.silent(devices, now: sent + $0) }
     #expect(silent == [0, 0, 1, 1, 0])

@@ -24,6 +24,6 @@ struct SlowUploadTests {
     let late = try CollectorTests.request(
       CollectorTests.context(.meta), metas: [#"{"CREATE_TIME":1000}"#], sentTime: time.unixMilliseconds - 100_000)
     #expect(await collector.answer(late).status == 200)
-    #expect(try await collector.store.page(ReportFilter()).map(\.createdTime) == [1000, 101_000])
+    #expect(try await collector.store.page(ReportFilter(scope: .everything)).map(\.createdTime) == [1000, 101_000])
   }
 }

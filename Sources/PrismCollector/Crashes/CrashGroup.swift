@@ -56,6 +56,9 @@ struct CrashGroup: Sendable {
     reports.removeAll { $0 == crash.report }
   }
 
+  /// Whether no crash of it is of a namespace that the scope does not have.
+  func isWithin(_ scope: Scope) -> Bool { namespaces.count < Self.namespacesMax && namespaces.allSatisfy(scope.has) }
+
   var firstTime: Int64 { first.time }
   var firstReport: Int64 { first.report }
 

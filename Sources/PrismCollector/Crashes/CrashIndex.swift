@@ -28,7 +28,10 @@ actor CrashIndex {
 
   private var isRegrouping = false
 
-  init(symbols: Symbolizer? = nil) { self.symbols = symbols }
+  /// Whose crashes it has.
+  private let scope: Scope
+
+  init(_ scope: Scope, symbols: Symbolizer? = nil) { (self.scope, self.symbols) = (scope, symbols) }
 
   /// Reads the crashes that came since; by other rules than before, all crashes again. Questions at the same time share one
   /// reading.
@@ -79,7 +82,7 @@ actor CrashIndex {
     let isPresent = state.facts.rules == CrashFrameTable.version && (files.isEmpty || groups[state.fingerprint] != nil)
     guard !isPresent, let sample = state.facts.sample else { return state.fingerprint }
     if let known = moved[sample] { return known }
-    guard let stored = try await store.report(sample) else { return state.fingerprint }
+    guard let stored = try await store.report(sample, scope) else { return state.fingerprint }
     let fingerprint = await named([CrashReport(stored)])[0].fingerprint.text
     moved[sample] = fingerprint
     return fingerprint
@@ -90,7 +93,7 @@ actor CrashIndex {
     let newest = try await store.queries?.newestID() ?? cursor
     while cursor < newest, time.uptime - started < Self.budget {
       let (page, end) = try await store.reports(
-        of: CrashReport.type, after: cursor, upTo: newest, hasPayloads: true)
+        scope, of: CrashReport.type, after: cursor, upTo: newest, hasPayloads: true)
       for crash in await named(page.map(CrashReport.init)) { add(crash) }
       cursor = end
     }

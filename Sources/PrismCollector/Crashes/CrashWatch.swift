@@ -11,7 +11,7 @@ struct CrashWatch: Sendable {
   private let states: CrashStateStore
 
   init(_ collector: Collector) {
-    (self.collector, index) = (collector, collector.access.page.crashes)
+    (self.collector, index) = (collector, collector.access.page.crashes(of: .everything))
     states = collector.access.page.crashStates
   }
 
@@ -22,6 +22,8 @@ struct CrashWatch: Sendable {
     /// The newest crash; nil: there are more to read.
     let newest: Int64?
     let leftOut: Int
+    /// Fingerprints of groups that have crashes of further namespaces.
+    var shared: Set<String> = []
   }
 
   /// Groups what came, and notes what crashes changed.
@@ -30,6 +32,19 @@ struct CrashWatch: Sendable {
     let (all, newest) = (await index.groups, await index.cursor)
     return Groups(
       all: all, states: try await states(all, of: known), newest: isWhole ? newest : nil, leftOut: await index.leftOut)
+  }
+
+  /// The same for a reader. What was said about a group is of all its crashes: a reader of a part of them does not get it.
+  func groups(of scope: Scope) async throws(StoreFailure) -> Groups {
+    let whole = try await groups()
+    guard scope.isLimited else { return whole }
+    let part = collector.access.page.crashes(of: scope)
+    let isWhole = try await part.refresh(collector.store, time: collector.time, rules: await index.rules)
+    let all = await part.groups
+    let shared = Set(all.keys.filter { whole.newest == nil || whole.all[$0]?.isWithin(scope) != true })
+    return Groups(
+      all: all, states: whole.states.filter { all[$0.key] != nil && !shared.contains($0.key) },
+      newest: isWhole ? whole.newest : nil, leftOut: await part.leftOut, shared: shared)
   }
 
   /// Groups the crashes that came since, by the rules of operators.

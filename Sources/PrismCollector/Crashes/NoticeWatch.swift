@@ -74,7 +74,7 @@ struct NoticeWatch: Sendable {
       if mark == nil { _ = try await store.move(name, from: nil, to: since, adding: []) }
       return
     }
-    let devices = DeviceSummary.all(of: try await queries.streams(of: nil, limit: DeviceSummary.streamsMax))
+    let devices = DeviceSummary.all(of: try await queries.streams(.fleet, of: nil, limit: DeviceSummary.streamsMax))
     let found = devices.filter { $0.seenTime > max(mark, since - Self.week) && $0.seenTime <= since }
       .sorted { ($0.seenTime, $0.device) < ($1.seenTime, $1.device) }
     let notice = Notice(
@@ -90,7 +90,7 @@ struct NoticeWatch: Sendable {
   private func count(_ receiver: CollectorConfiguration.Notice) async throws(StoreFailure) {
     guard let queries = collector.store.queries else { return }
     let now = collector.time.unixMilliseconds
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .fleet)
     (filter.type, filter.axis, filter.kind) = (receiver.countType, .received, "meta")
     (filter.since, filter.until) = (now - Int64(receiver.countMinutes) * 60_000, now + 1)
     let scan = ReportScan(queries: queries, time: collector.time)

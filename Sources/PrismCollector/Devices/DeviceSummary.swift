@@ -208,7 +208,8 @@ struct DeviceWatch: Sendable {
 
   /// Looks once. A store that can't be read leaves the figure as it was.
   func look() async {
-    guard let streams = try? await collector.store.queries?.streams(of: nil, limit: DeviceSummary.streamsMax) else {
+    guard let streams = try? await collector.store.queries?.streams(.fleet, of: nil, limit: DeviceSummary.streamsMax)
+    else {
       return
     }
     let now = collector.time.unixMilliseconds

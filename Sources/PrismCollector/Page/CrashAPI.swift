@@ -21,8 +21,9 @@ struct CrashAPI: PageAnswers {
   private static let fortnight: Int64 = 14 * 86_400_000
   private static let trendBuckets = 28
 
-  private func groups() async throws(CollectorRefusal) -> CrashWatch.Groups {
-    try await api.ask { () throws(StoreFailure) in try await CrashWatch(collector).groups() }
+  private func groups(_ request: PageRequest) async throws(CollectorRefusal) -> CrashWatch.Groups {
+    let scope = request.scope
+    return try await api.ask { () throws(StoreFailure) in try await CrashWatch(collector).groups(of: scope) }
   }
 
   private static func described(_ group: JSONValue, _ state: CrashState?) -> JSONValue {
@@ -40,7 +41,7 @@ struct CrashAPI: PageAnswers {
     let limit = try request.number("limit", in: 1...1000) ?? 200
     let wanted = try request.word("state", Wanted.self)
     let (namespace, device) = (request.http.parameter("namespace") ?? "", request.http.parameter("device") ?? "")
-    let found = try await self.groups()
+    let found = try await self.groups(request)
     let groups = found.all.values.filter { group in
       group.lastTime >= since && group.firstTime < until && (namespace.isEmpty || group.namespaces.contains(namespace))
         && (device.isEmpty || group.devices[device] != nil)
@@ -68,7 +69,7 @@ struct CrashAPI: PageAnswers {
   /// `GET /crashes/{fingerprint}`
   func crash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let now = collector.time.unixMilliseconds
-    let found = try await groups()
+    let found = try await groups(request)
     let group = try Self.group(request.parts.first ?? "", in: found)
     let state = found.states[group.fingerprint]
     let summary = group.summary(since: now - Self.fortnight, until: now + 1, buckets: Self.trendBuckets)
@@ -98,8 +99,12 @@ struct CrashAPI: PageAnswers {
   func changeCrash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let now = collector.time.unixMilliseconds
     let change = try CrashChange(PageAPI.body(request, known: CrashChange.members), now: now)
-    let found = try await groups()
+    let found = try await groups(request)
     let group = try Self.group(request.parts.first ?? "", in: found)
+    guard !found.shared.contains(group.fingerprint) else {
+      throw CollectorRefusal(
+        403, "other namespaces have this crash, too: an operator of all namespaces changes its state")
+    }
     let state = change.state(
       of: group, before: found.states[group.fingerprint], newest: try Self.newest(found),
       by: request.reader?.name ?? "", at: now)
@@ -116,7 +121,7 @@ struct CrashAPI: PageAnswers {
       let details = CrashFingerprint.Detail.allCases.map(\.rawValue).joined(separator: " or ")
       throw CollectorRefusal(400, "send `into` with a fingerprint, or `splitBy` with \(details); null ends the rule")
     }
-    let found = try await groups()
+    let found = try await groups(request)
     let fingerprint = request.parts.first ?? ""
     var state: CrashState
     if let rule = CrashRule(controlJSON: body) {
@@ -143,7 +148,7 @@ struct CrashAPI: PageAnswers {
     _ fingerprint: String, into other: String, _ found: CrashWatch.Groups
   ) async throws(CollectorRefusal) {
     let group = try Self.group(other, in: found)
-    let rules = await collector.access.page.crashes.rules
+    let rules = await collector.access.page.crashes(of: .everything).rules
     guard !rules.leads(other, to: fingerprint) else {
       throw CollectorRefusal(400, "into: this group is merged into the one that is to be merged")
     }
@@ -164,9 +169,13 @@ struct SymbolAPI: PageAnswers {
 
   /// `GET /symbols`: the files, the newest first, and builds that crashed and have no file, those with most crashes first.
   func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    _ = try await api.ask { () throws(StoreFailure) in try await CrashWatch(api.collector).refresh() }
-    let (files, faults) = (await symbols.files(), await symbols.faults)
-    let missing = await api.collector.access.page.crashes.builds.filter { files[$0.key] == nil }
+    let scope = request.scope
+    _ = try await api.ask { () throws(StoreFailure) in try await CrashWatch(api.collector).groups(of: scope) }
+    let builds = await api.collector.access.page.crashes(of: scope).builds
+    let (all, faults) = (await symbols.files(), await symbols.faults)
+    // A debug file is of no namespace: a reader of some sees those of builds that crashed there.
+    let files = scope.isLimited ? all.filter { builds[$0.key] != nil } : all
+    let missing = builds.filter { files[$0.key] == nil }
     return PageAPI.json([
       "program": Symbolizer.isInstalled ? Symbolizer.program : nil as String?, "total": files.count,
       "files": files.values.sorted { ($1.time, $0.buildID) < ($0.time, $1.buildID) }.prefix(Self.shownMax).map {

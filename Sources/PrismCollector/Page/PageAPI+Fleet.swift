@@ -8,7 +8,8 @@ import PrismProtocol
 extension PageAPI {
   /// `GET /fleet`
   func fleet(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let streams = try await streams()
+    let scope = request.scope
+    let streams = try await streams(scope)
     let now = collector.time.unixMilliseconds
     let devices = DeviceSummary.all(of: streams)
     let seen = { (milliseconds: Int64) in devices.count { $0.seenTime > now - milliseconds } }
@@ -25,18 +26,21 @@ extension PageAPI {
         "silent": devices.count { $0.isSilent(now: now) }, "differences": devices.count { $0.sums.differences > 0 },
         "isCut": streams.count == DeviceSummary.streamsMax,
       ]),
-      "ledger": JSONValue(byName: accounts), "packets": Self.counts(collector.counts.outcomes),
-      "refusals": Self.counts(collector.counts.refusals), "outputs": await outputs(now),
-      "store": JSONValue(["failure": collector.store.failure]),
-      "configuration": await RolloutAPI(api: self).summary(), "retentionDays": collector.options.retentionDays,
+      "ledger": JSONValue(byName: accounts),
+      // These are of all namespaces.
+      "packets": scope.isLimited ? [] : Self.counts(collector.counts.outcomes),
+      "refusals": scope.isLimited ? [] : Self.counts(collector.counts.refusals),
+      "outputs": scope.isLimited ? [] : await outputs(now), "store": JSONValue(["failure": collector.store.failure]),
+      "configuration": scope.isLimited ? .null : await RolloutAPI(api: self).summary(),
+      "retentionDays": collector.options.retentionDays,
     ])
   }
 
   /// The streams of all devices.
-  func streams() async throws(CollectorRefusal) -> [DeviceStream] {
+  func streams(_ scope: Scope) async throws(CollectorRefusal) -> [DeviceStream] {
     let queries = try scan.queries
     return try await ask { () throws(StoreFailure) in
-      try await queries.streams(of: nil, limit: DeviceSummary.streamsMax)
+      try await queries.streams(scope.ofDevices, of: nil, limit: DeviceSummary.streamsMax)
     }
   }
 
@@ -64,9 +68,7 @@ struct DeviceAPI: PageAnswers {
     let search = request.http.parameter("search")?.lowercased() ?? ""
     let wanted = try request.devices
     let now = collector.time.unixMilliseconds
-    let devices = try await collector.access.page.devices.devices(now: collector.time.uptime) {
-      () async throws(CollectorRefusal) in try await all()
-    }
+    let devices = try await devices(of: request.scope)
     let found = devices.filter {
       (search.isEmpty || $0.device.lowercased().contains(search)) && wanted?.includes($0, now: now) ?? true
     }.sorted { $0.isBefore($1, order) }
@@ -77,16 +79,23 @@ struct DeviceAPI: PageAnswers {
     ])
   }
 
-  /// All devices that sent something, with their tags and apps.
-  private func all() async throws(CollectorRefusal) -> [DeviceSummary] {
-    let streams = try await api.streams()
+  /// The devices that sent something to the namespaces of the scope.
+  func devices(of scope: Scope) async throws(CollectorRefusal) -> [DeviceSummary] {
+    try await collector.access.page.devices(of: scope).devices(now: collector.time.uptime) {
+      () async throws(CollectorRefusal) in try await all(scope)
+    }
+  }
+
+  /// The same, read from the store, with their tags and apps.
+  private func all(_ scope: Scope) async throws(CollectorRefusal) -> [DeviceSummary] {
+    let streams = try await api.streams(scope)
     let (facts, records) = (collector.devices.facts, collector.store.recordStore)
-    let namespaces = Set(streams.map(\.namespace)).union([NamespaceName.prism.text]).sorted()
+    let namespaces = Set(streams.map(\.namespace)).union([NamespaceName.prism.text]).filter(scope.has).sorted()
     let (apps, tags) = try await api.ask { () throws(StoreFailure) in
       (try await facts.all(), CollectedTags.merged(try await records?.tags(of: namespaces) ?? []))
     }
     var devices = DeviceSummary.byDevice(streams)
-    for (key, facts) in apps { devices[key.device]?.add(facts) }
+    for (key, facts) in apps where scope.has(key.namespace) { devices[key.device]?.add(facts) }
     for (device, tags) in tags { devices[device]?.tags = tags }
     return Array(devices.values)
   }
@@ -96,20 +105,21 @@ struct DeviceAPI: PageAnswers {
     guard let id = request.http.parameter("id"), DeviceID.isValid(id) else {
       throw CollectorRefusal(400, "id: must be a device's id, 1 to 128 visible ASCII characters")
     }
-    let queries = try api.scan.queries
+    let (queries, scope) = (try api.scan.queries, request.scope)
     let streams = try await api.ask { () throws(StoreFailure) in
-      try await queries.streams(of: id, limit: Self.streamsMax)
+      try await queries.streams(scope, of: id, limit: Self.streamsMax)
     }
-    let enrolled = try? await collector.devices.store.device(id)?.json  // what can't be read is left out
+    // What can't be read is left out, and so is what is of all namespaces, where the reader has some.
+    let enrolled = scope.isLimited ? nil : try? await collector.devices.store.device(id)?.json
     guard !streams.isEmpty || enrolled != nil else {
       throw CollectorRefusal(404, "no device of this id has sent a packet, or was enrolled")
     }
-    var wanted = ReportFilter()
+    var wanted = ReportFilter(scope: scope)
     (wanted.device, wanted.isNewestFirst, wanted.limit) = (id, true, 1)
     let newest = try await api.page(wanted).reports.first
     var described: [JSONValue] = []
-    for stream in streams { described.append(try await self.described(stream, of: streams.count)) }
-    let entry = try? await collector.remote?.devices.entry(of: id)  // what can't be read is left out
+    for stream in streams { described.append(try await self.described(stream, scope, of: streams.count)) }
+    let entry = scope.isLimited ? nil : try? await collector.remote?.devices.entry(of: id)
     return PageAPI.json([
       "device": id, "streams": described, "enrolled": enrolled, "configuration": entry.flatMap { $0 },
       "newest": newest.flatMap { try? JSONValue(parsing: $0.jsonText) },  // too deep for a tree: left out
@@ -118,8 +128,10 @@ struct DeviceAPI: PageAnswers {
   }
 
   /// A stream with its ledger, and with how many of its reports are here.
-  private func described(_ stream: DeviceStream, of streams: Int) async throws(CollectorRefusal) -> JSONValue {
-    var wanted = ReportFilter()
+  private func described(_ stream: DeviceStream, _ scope: Scope, of streams: Int) async throws(CollectorRefusal)
+    -> JSONValue
+  {
+    var wanted = ReportFilter(scope: scope)
     (wanted.device, wanted.namespace, wanted.kind) = (stream.device, stream.namespace, stream.kind)
     var scan = try api.scan
     scan.budget = Self.countBudget / streams

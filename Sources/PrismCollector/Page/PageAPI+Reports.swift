@@ -32,7 +32,7 @@ extension PageAPI {
     if let kind = http.parameter("kind"), !kinds.contains(kind) {
       throw CollectorRefusal(400, "kind: is `\(kind.prefix(32))`, must be one of \(kinds.joined(separator: ", "))")
     }
-    return try ReportFilter(http)
+    return try ReportFilter(http, request.scope)
   }
 
   /// `GET /reports`: newest first unless `order=oldest`.
@@ -62,11 +62,11 @@ extension PageAPI {
   }
 
   private func found(_ request: PageRequest) async throws(CollectorRefusal) -> StoredReport {
-    let store = collector.store
+    let (store, scope) = (collector.store, request.scope)
     guard let id = request.parts.first.flatMap({ Int64($0) }) else {
       throw CollectorRefusal(404, "a report's id is a whole number")
     }
-    guard let found = try await ask({ () throws(StoreFailure) in try await store.report(id) }) else {
+    guard let found = try await ask({ () throws(StoreFailure) in try await store.report(id, scope) }) else {
       throw CollectorRefusal(404, "there is no report of this id; retention may have deleted it")
     }
     return found
@@ -74,8 +74,8 @@ extension PageAPI {
 
   /// `GET /types`
   func types(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let queries = try scan.queries
-    let types = try await ask { () throws(StoreFailure) in try await queries.types(limit: 1000) }
+    let (queries, scope) = (try scan.queries, request.scope)
+    let types = try await ask { () throws(StoreFailure) in try await queries.types(scope, limit: 1000) }
     return Self.json([
       "types": types.map { JSONValue(["namespace": $0.namespace, "type": $0.type]) }
     ])

@@ -43,24 +43,40 @@ struct PageAPI: PageAnswers {
       throw CollectorRefusal(404, "there is nothing at this path of the API; docs/api.yaml lists what there is")
     }
     let reader = try await reader(request, route.access, isOwner: isOwner)
-    try request.checkParameters(route.parameters)
-    return try await route.handler(self, PageRequest(http: request, parts: parts, reader: reader))
+    do throws(CollectorRefusal) {
+      try Self.check(route.access, request, reader)
+      try request.checkParameters(route.parameters)
+      let answer = try await route.handler(self, PageRequest(http: request, parts: parts, reader: reader))
+      collector.access.audit?.note(request, by: reader, status: answer.status)
+      return answer
+    } catch {
+      collector.access.audit?.note(request, by: reader, status: error.status)
+      throw error
+    }
   }
 
   private func reader(
     _ request: HTTPRequest, _ access: PageRoute.Access, isOwner: Bool
   ) async throws(CollectorRefusal) -> ReaderIdentity? {
     if isOwner { return .owner }
+    guard access != .everybody else { return try? await collector.access.reader(request) }  // not signed in: nil
+    return try await collector.access.reader(request)
+  }
+
+  /// - Throws: 403 for what the reader may not do.
+  private static func check(
+    _ access: PageRoute.Access, _ request: HTTPRequest, _ reader: ReaderIdentity?
+  ) throws(CollectorRefusal) {
+    guard let reader, reader != .owner else { return }
     switch access {
-    case .everybody: return try? await collector.access.reader(request)  // not signed in: nil
-    case .viewer: return try await collector.access.reader(request)
-    case .operator:
-      let reader = try await collector.access.reader(request)
+    case .everybody: return
+    case .viewer(let reach): try reader.check(reach)
+    case .operator(let reach):
       guard reader.role == .operator else {
         throw CollectorRefusal(403, "this changes something: sign in with a token of operatorTokenFile")
       }
-      try Self.checkChange(request, reader)
-      return reader
+      try checkChange(request, reader)
+      try reader.check(reach)
     }
   }
 

@@ -9,45 +9,46 @@ enum PageRoutes {
     .init(.get, "/session", .everybody, [], PageAPI.session),
     .init(.post, "/session", .everybody, [], PageAPI.signIn),
     .init(.post, "/session/end", .everybody, [], PageAPI.signOut),
-    .init(.get, "/fleet", .viewer, [], PageAPI.fleet),
-    .init(.get, "/devices", .viewer, ["search", "where", "sort", "after", "limit"], DeviceAPI.devices),
-    .init(.get, "/device", .viewer, ["id"], DeviceAPI.device),
-    .init(.get, "/outputs/{name}/dead", .viewer, ["after", "limit"], PageAPI.deadLetters),
-    .init(.post, "/outputs/{name}/dead", .operator, [], PageAPI.changeDeadLetters),
-    .init(.get, "/types", .viewer, [], PageAPI.types),
-    .init(.get, "/reports", .viewer, filter + ["after", "before", "order", "limit"], PageAPI.reports),
-    .init(.get, "/reports/{id}", .viewer, [], PageAPI.report),
-    .init(.get, "/reports/{id}/payload", .viewer, [], PageAPI.payload),
-    .init(.get, "/histogram", .viewer, filter + ["buckets", "by"], PageAPI.histogram),
-    .init(.get, "/aggregate", .viewer, filter + ["buckets", "by", "key"], PageAPI.aggregate),
-    .init(.get, "/export", .viewer, filter + ["before", "limit", "format"], PageAPI.export),
-    .init(.get, "/tail", .viewer, filter + ["after"], PageAPI.tail),
+    .init(.get, "/fleet", .viewer(.own), [], PageAPI.fleet),
+    .init(.get, "/devices", .viewer(.own), ["search", "where", "sort", "after", "limit"], DeviceAPI.devices),
+    .init(.get, "/device", .viewer(.own), ["id"], DeviceAPI.device),
+    .init(.get, "/outputs/{name}/dead", .viewer(.all), ["after", "limit"], PageAPI.deadLetters),
+    .init(.post, "/outputs/{name}/dead", .operator(.all), [], PageAPI.changeDeadLetters),
+    .init(.get, "/types", .viewer(.own), [], PageAPI.types),
+    .init(.get, "/reports", .viewer(.own), filter + ["after", "before", "order", "limit"], PageAPI.reports),
+    .init(.get, "/reports/{id}", .viewer(.own), [], PageAPI.report),
+    .init(.get, "/reports/{id}/payload", .viewer(.own), [], PageAPI.payload),
+    .init(.get, "/histogram", .viewer(.own), filter + ["buckets", "by"], PageAPI.histogram),
+    .init(.get, "/aggregate", .viewer(.own), filter + ["buckets", "by", "key"], PageAPI.aggregate),
+    .init(.get, "/export", .viewer(.own), filter + ["before", "limit", "format"], PageAPI.export),
+    .init(.get, "/tail", .viewer(.own), filter + ["after"], PageAPI.tail),
     .init(
-      .get, "/crashes", .viewer, ["namespace", "device", "since", "until", "state", "limit"], CrashAPI.crashes),
-    .init(.get, "/crashes/{fingerprint}", .viewer, [], CrashAPI.crash),
-    .init(.post, "/crashes/{fingerprint}/state", .operator, [], CrashAPI.changeCrash),
-    .init(.post, "/crashes/{fingerprint}/group", .operator, [], CrashAPI.regroupCrash),
-    .init(.get, "/releases", .viewer, ["namespace", "app", "since", "until"], ReleaseAPI.releases),
+      .get, "/crashes", .viewer(.own), ["namespace", "device", "since", "until", "state", "limit"], CrashAPI.crashes),
+    .init(.get, "/crashes/{fingerprint}", .viewer(.own), [], CrashAPI.crash),
+    .init(.post, "/crashes/{fingerprint}/state", .operator(.own), [], CrashAPI.changeCrash),
+    .init(.post, "/crashes/{fingerprint}/group", .operator(.all), [], CrashAPI.regroupCrash),
+    .init(.get, "/releases", .viewer(.own), ["namespace", "app", "since", "until"], ReleaseAPI.releases),
     .init(
-      .get, "/releases/compare", .viewer, ["namespace", "app", "version", "other", "since", "until"],
+      .get, "/releases/compare", .viewer(.own), ["namespace", "app", "version", "other", "since", "until"],
       ReleaseAPI.compare),
-    .init(.get, "/symbols", .viewer, [], SymbolAPI.list),
-    .init(.post, "/symbols", .operator, ["upload", "offset", "size"], SymbolAPI.add),
-    .init(.delete, "/symbols/{buildId}", .operator, [], SymbolAPI.remove),
-    .init(.get, "/notices", .viewer, ["before", "state", "limit"], NoticeAPI.list),
-    .init(.post, "/notices/test", .operator, [], NoticeAPI.test),
-    .init(.post, "/notices/{id}", .operator, [], NoticeAPI.change),
+    .init(.get, "/symbols", .viewer(.own), [], SymbolAPI.list),
+    .init(.post, "/symbols", .operator(.all), ["upload", "offset", "size"], SymbolAPI.add),
+    .init(.delete, "/symbols/{buildId}", .operator(.all), [], SymbolAPI.remove),
+    .init(.get, "/notices", .viewer(.all), ["before", "state", "limit"], NoticeAPI.list),
+    .init(.post, "/notices/test", .operator(.all), [], NoticeAPI.test),
+    .init(.post, "/notices/{id}", .operator(.all), [], NoticeAPI.change),
     .init(
-      .get, "/records", .viewer, ["namespace", "table", "device", "id", "field", "after", "limit"], RecordAPI.find),
-    .init(.get, RecordAPI.prefix, .viewer, ["device", "field", "after", "limit"], RecordAPI.list),
-    .init(.post, RecordAPI.prefix, .operator, ["device", "firstLine"], RecordAPI.changeMany),
-    .init(.get, RecordAPI.prefix + "/{record}", .viewer, ["device"], RecordAPI.get),
-    .init(.put, RecordAPI.prefix + "/{record}", .operator, ["device"], RecordAPI.put),
-    .init(.patch, RecordAPI.prefix + "/{record}", .operator, ["device"], RecordAPI.patch),
-    .init(.delete, RecordAPI.prefix + "/{record}", .operator, ["device"], RecordAPI.delete),
-    .init(.get, "/questions/{namespace}/{id}", .viewer, [], QuestionAPI.answer),
-    .init(.get, "/configuration", .viewer, ["after", "failed", "limit"], RolloutAPI.configuration),
-    .init(.post, "/configuration/rollout", .operator, [], RolloutAPI.changeRollout),
+      .get, "/records", .viewer(.own), ["namespace", "table", "device", "id", "field", "after", "limit"], RecordAPI.find
+    ),
+    .init(.get, RecordAPI.prefix, .viewer(.own), ["device", "field", "after", "limit"], RecordAPI.list),
+    .init(.post, RecordAPI.prefix, .operator(.own), ["device", "firstLine"], RecordAPI.changeMany),
+    .init(.get, RecordAPI.prefix + "/{record}", .viewer(.own), ["device"], RecordAPI.get),
+    .init(.put, RecordAPI.prefix + "/{record}", .operator(.own), ["device"], RecordAPI.put),
+    .init(.patch, RecordAPI.prefix + "/{record}", .operator(.own), ["device"], RecordAPI.patch),
+    .init(.delete, RecordAPI.prefix + "/{record}", .operator(.own), ["device"], RecordAPI.delete),
+    .init(.get, "/questions/{namespace}/{id}", .viewer(.own), [], QuestionAPI.answer),
+    .init(.get, "/configuration", .viewer(.all), ["after", "failed", "limit"], RolloutAPI.configuration),
+    .init(.post, "/configuration/rollout", .operator(.all), [], RolloutAPI.changeRollout),
   ]
 }
 
@@ -60,10 +61,19 @@ protocol PageAnswers: Sendable {
 struct PageRoute: Sendable {
   typealias Handler = @Sendable (PageAPI, PageRequest) async throws(CollectorRefusal) -> HTTPResponse
 
-  enum Access: Sendable {
-    case everybody, viewer
+  enum Access: Sendable, Equatable {
+    case everybody
+    case viewer(Reach)
     /// Changes something. A session must bring its change token.
-    case `operator`
+    case `operator`(Reach)
+  }
+
+  /// The part of the collector that an answer is about, or that it changes.
+  enum Reach: Sendable {
+    /// The namespaces of the reader (`PageRequest.scope`).
+    case own
+    /// All of them: a reader with a list of namespaces gets 403.
+    case all
   }
 
   let method: HTTPRequest.Method
@@ -104,6 +114,8 @@ struct PageRequest: Sendable {
   let parts: [String]
   /// nil: not signed in, on a route for everybody.
   let reader: ReaderIdentity?
+
+  var scope: Scope { reader?.scope ?? Scope([]) }
 
   /// The whole number of a parameter. - Throws: 400 outside of `range`.
   func number<Value: FixedWidthInteger>(

@@ -8,27 +8,52 @@ final class PageState: Sendable {
   let asking = ReadGate()
   let snapshots: RecordSnapshots
   let exports: Exports
-  private let indexes: (crashes: CrashIndex, releases: ReleaseIndex)
-  var crashes: CrashIndex { indexes.crashes }
-  var releases: ReleaseIndex { indexes.releases }
   let symbols: Symbolizer
-  let devices = DeviceIndex()
   /// Live tails, which end when the collector stops, and what they look at.
   let tailing = ReadGate(countMax: 64, "64 live tails are open; close one", retryAfterSeconds: 5)
   let tails: TailLooks
   let crashStates: CrashStateStore
   let notices: NoticeStore
+  /// What is held in memory for the readers of some namespaces.
+  private let views = Mutex<[Scope: View]>([:])
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
 
   init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
     symbols = Symbolizer(options.symbolFolder, log: log)
-    indexes = (CrashIndex(symbols: symbols), ReleaseIndex())
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     notices = NoticeStore(options.fleet)
     crashStates = CrashStateStore(options.fleet)
   }
+}
+
+extension PageState {
+  fileprivate struct View {
+    let crashes: CrashIndex, releases: ReleaseIndex
+    let devices = DeviceIndex()
+  }
+
+  /// Lists of namespaces whose crashes and devices are held; past it another list's are forgotten, and read again.
+  private static let viewsMax = 32
+
+  private func view(of scope: Scope) -> View {
+    let scope = scope.ofDevices
+    return views.withLock { views in
+      if let known = views[scope] { return known }
+      if views.count >= Self.viewsMax, let other = views.keys.first(where: \.isLimited) { views[other] = nil }
+      let view = View(crashes: CrashIndex(scope, symbols: symbols), releases: ReleaseIndex(scope))
+      views[scope] = view
+      return view
+    }
+  }
+
+  func crashes(of scope: Scope) -> CrashIndex { view(of: scope).crashes }
+  func releases(of scope: Scope) -> ReleaseIndex { view(of: scope).releases }
+  func devices(of scope: Scope) -> DeviceIndex { view(of: scope).devices }
+
+  /// Something changed here that the next answer about devices must show.
+  func forgetDevices() { for view in views.withLock({ Array($0.values) }) { view.devices.change() } }
 }
 
 /// Bounds how many of one thing there are at a time: each holds memory, and questions share one connection.

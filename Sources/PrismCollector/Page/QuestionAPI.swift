@@ -13,7 +13,7 @@ struct QuestionAPI: PageAnswers {
     guard let namespace = NamespaceName(request.parts[0]), let id = RecordID(request.parts[1]) else {
       throw CollectorRefusal(400, "the path names no namespace and id; it is /questions/NAMESPACE/ID")
     }
-    var filter = RecordFilter(namespace: namespace, table: .command)
+    var filter = RecordFilter(scope: request.scope, namespace: namespace, table: .command)
     (filter.id, filter.limit) = (id, RecordFilter.limitMax)
     var (sum, states, devices) = (QuestionAnswer(), [String: Int](), [JSONValue]())
     while true {

@@ -35,8 +35,8 @@ struct ReaderSession: Sendable, Equatable {
     return ReaderSession(role: role, expires: expires, nonce: nonce, code: code)
   }
 
-  /// - Returns: SHA-256 of the token that signed it; nil: no token of `tokens` did, or it expired.
-  func tokenHash(of tokens: TokenAuthenticator, now: Int64) async -> String? {
+  /// - Returns: the token that signed it; nil: no token of `tokens` did, or it expired.
+  func token(of tokens: TokenAuthenticator, now: Int64) async -> KnownToken? {
     guard expires > now / 1000 else { return nil }
     return await tokens.signer(of: Self.text(role, expires, nonce), code: code)
   }
@@ -79,6 +79,8 @@ struct ReaderIdentity: Sendable, Equatable {
   }
 
   let role: Role
+  /// The namespaces that it reads and changes.
+  let scope: Scope
   /// `owner`, `local`, or the role with the first digits of the token's SHA-256: it tells two tokens apart, and shows
   /// neither.
   let name: String
@@ -86,22 +88,25 @@ struct ReaderIdentity: Sendable, Equatable {
   var session: ReaderSession?
 
   /// Of the Unix socket, which only the owner of the state folder can open.
-  static let owner = ReaderIdentity(role: .operator, name: "owner")
+  static let owner = ReaderIdentity(role: .operator, scope: .everything, name: "owner")
   /// Of a collector without tokens, asked from its own machine.
-  static let local = ReaderIdentity(role: .viewer, name: "local")
+  static let local = ReaderIdentity(role: .viewer, scope: .fleet, name: "local")
   /// The same of a collector that was started with `--dev`.
-  static let trial = ReaderIdentity(role: .operator, name: "operator (--dev)")
+  static let trial = ReaderIdentity(role: .operator, scope: .everything, name: "operator (--dev)")
 }
 
 extension ReaderIdentity {
-  /// - Parameter hash: SHA-256 of the token, in hexadecimal digits.
-  init(role: Role, hash: String, session: ReaderSession? = nil) {
-    self.init(role: role, name: "\(role.rawValue) \(hash.prefix(8))", session: session)
+  /// Operators without a list read the namespace in which the collector notes its readers, too.
+  init(role: Role, _ token: KnownToken, session: ReaderSession? = nil) {
+    let scope = Scope(token.namespaces, hasAudit: token.namespaces == nil && role == .operator)
+    self.init(role: role, scope: scope, name: "\(role.rawValue) \(token.hash.prefix(8))", session: session)
   }
 
-  init(role: Role, token: String, session: ReaderSession? = nil) {
-    let hash = (try? Hashing.sha256(Array(token.utf8))).map { Hex.encode($0) } ?? ""
-    self.init(role: role, hash: hash, session: session)
+  /// - Throws: 403 for a reader with a list of namespaces, if it is about all of them.
+  func check(_ reach: PageRoute.Reach) throws(CollectorRefusal) {
+    guard reach == .own || !scope.isLimited else {
+      throw CollectorRefusal(403, "this is about all namespaces, and the token is for some of them")
+    }
   }
 }
 
@@ -117,6 +122,7 @@ extension PageAPI {
   private static func described(_ reader: ReaderIdentity?, needsToken: Bool) -> JSONValue {
     JSONValue([
       "signedIn": reader != nil, "needsToken": needsToken, "role": reader?.role.rawValue, "name": reader?.name,
+      "namespaces": reader?.scope.patterns,
       "changeToken": reader?.session?.changeToken, "expires": reader?.session.map { $0.expires * 1000 },
       "version": PrismVersion.current,
     ])
@@ -134,6 +140,7 @@ extension PageAPI {
     let reader = try await collector.access.signIn(token, from: request.http.peer)
     collector.log.info(
       "a reader signed in at the page", ["who": reader.name, "address": request.http.peer.address])
+    collector.access.audit?.note(request.http, by: reader, status: 200)
     let cookie = reader.session.map { ReaderSession.header($0, isSecure: collector.options.tls != nil) }
     return Self.json(of: Self.described(reader, needsToken: true), headers: [cookie].compactMap { $0 })
   }

@@ -17,7 +17,7 @@ struct RecordAPI: PageAnswers {
   /// `GET /records/{namespace}/{table}`: a page of all records of the table, or of those of one device.
   func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let place = try Self.place(request)
-    var filter = RecordFilter(namespace: place.namespace, table: place.table)
+    var filter = RecordFilter(scope: request.scope, namespace: place.namespace, table: place.table)
     filter.device = place.device
     if let after = try request.number("after", in: 0...Int64.max) { filter.after = after }
     if let limit = try request.number("limit", in: 1...RecordFilter.limitMax) { filter.limit = limit }
@@ -101,7 +101,7 @@ struct RecordAPI: PageAnswers {
     do throws(RecordFailure) {
       let results = try await store.change(changes, of: place, if: condition)
       counts.count(.recordChanges, "done", changes.count)
-      if place.table == .tags { api.collector.access.page.devices.change() }
+      if place.table == .tags { api.collector.access.page.forgetDevices() }
       api.note(
         request, did: changes.count == 1 ? "record: \(changes[0].action.name)" : "records",
         to: "\(place.namespace)/\(place.table)/\(what)\(place.device.map { " of \($0)" } ?? "")")
@@ -128,6 +128,9 @@ extension RecordAPI {
   private static func place(_ request: PageRequest) throws(CollectorRefusal) -> RecordPlace {
     guard let namespace = NamespaceName(request.parts[0]) else {
       throw CollectorRefusal(400, "the path names no namespace; it is /records/NAMESPACE/TABLE/ID")
+    }
+    guard request.scope.has(namespace.text) else {
+      throw CollectorRefusal(403, "this token is for other namespaces")
     }
     guard let table = RecordTableName(request.parts[1]) else {
       throw CollectorRefusal(400, "the path names no table; a name has 1 to 64 of A-Z a-z 0-9 _ -")
@@ -218,7 +221,7 @@ extension RecordAPI {
   func find(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     var http = request.http
     http.query.removeAll { $0.value.isEmpty || $0.name == "field" }
-    return try await find(try RecordFilter(http), where: try MetaCondition.all("field", request.http))
+    return try await find(try RecordFilter(http, request.scope), where: try MetaCondition.all("field", request.http))
   }
 
   /// - Parameter conditions: of the fields. Rows are read until there are enough, or for `ReportScan.pageBudget`; `next` is where to

@@ -35,7 +35,7 @@ struct ReleaseAPI: PageAnswers {
       throw CollectorRefusal(400, "since, until: must be 1 to \(Self.daysMax) days, the first one first")
     }
     let (namespace, app) = (request.http.parameter("namespace"), request.http.parameter("app"))
-    let index = collector.access.page.releases
+    let index = collector.access.page.releases(of: request.scope)
     return try await api.ask { () throws(StoreFailure) in
       let isWhole = try await index.refresh(collector.store, time: collector.time)
       return Found(
@@ -48,7 +48,9 @@ struct ReleaseAPI: PageAnswers {
   /// `GET /releases`: the versions of apps that were in use, those in use for longest first.
   func releases(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let found = try await found(request)
-    let groups = try await api.ask { () throws(StoreFailure) in try await CrashWatch(api.collector).groups() }
+    let groups = try await api.ask { [scope = request.scope] () throws(StoreFailure) in
+      try await CrashWatch(api.collector).groups(of: scope)
+    }
     let totals = found.sums.keys.map { (release: $0, sum: found.total($0)) }.sorted {
       ($1.sum.seconds, $0.release.app, $0.release.version) < ($0.sum.seconds, $1.release.app, $1.release.version)
     }

@@ -5,6 +5,9 @@ import PrismProtocol
 struct ReportFilter: Sendable, Equatable {
   static let limits = 1...1000
 
+  /// Whose question it is.
+  let scope: Scope
+
   /// The time of a report by which it is found and counted.
   enum Axis: String, Sendable {
     /// When it was made, corrected by the clock of its device; when it was received, if it has no such time.
@@ -41,7 +44,8 @@ extension ReportFilter {
 
   /// Whether it wants reports of such a sender.
   func wants(_ device: String, _ namespace: String, _ kind: String) -> Bool {
-    (self.device ?? device) == device && (self.namespace ?? namespace) == namespace && (self.kind ?? kind) == kind
+    scope.has(namespace) && (self.device ?? device) == device && (self.namespace ?? namespace) == namespace
+      && (self.kind ?? kind) == kind
   }
 }
 
@@ -51,8 +55,8 @@ extension ReportFilter {
   ]
 
   /// Reads the query of `GET /reports`. - Throws: 400 naming the parameter.
-  init(_ request: HTTPRequest) throws(CollectorRefusal) {
-    self.init()
+  init(_ request: HTTPRequest, _ scope: Scope) throws(CollectorRefusal) {
+    self.init(scope: scope)
     try request.checkParameters(Self.parameters)
     (namespace, type) = (request.parameter("namespace"), request.parameter("type"))
     (device, kind) = (request.parameter("device"), request.parameter("kind"))

@@ -24,8 +24,8 @@ protocol ReportQueries: Sendable {
   ) async throws(StoreFailure) -> [ReportNumbers]
 
   /// Those of one device, or of all, the ones heard of last first.
-  func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream]
+  func streams(_ scope: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream]
 
   /// By namespace and name.
-  func types(limit: Int) async throws(StoreFailure) -> [TypeName]
+  func types(_ scope: Scope, limit: Int) async throws(StoreFailure) -> [TypeName]
 }

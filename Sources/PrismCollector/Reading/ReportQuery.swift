@@ -12,7 +12,7 @@ public struct ReportQuery: Sendable {
 
   private static let limits = 1...1_000_000_000
 
-  private var filter = ReportFilter()
+  private var filter = ReportFilter(scope: .everything)
   private var left = 1000
   private var format = ExportFormat.ndjson
 

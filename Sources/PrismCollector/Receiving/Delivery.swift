@@ -46,6 +46,9 @@ struct Delivery: Sendable {
     do throws(PacketHeaderFault) { headers = try PacketHeaders(kind: kind) { request.headers($0) } } catch {
       throw CollectorRefusal(400, code: .header, error.description)
     }
+    guard headers.namespace != .audit else {
+      throw CollectorRefusal(403, "the collector alone writes to the namespace \(NamespaceName.audit)")
+    }
     guard headers.itemCount <= Self.itemsMax else {
       throw CollectorRefusal(
         413, code: .tooLarge,
@@ -54,6 +57,9 @@ struct Delivery: Sendable {
     mac = request.header("prism-mac")
     clockCorrection = Self.correction(sentTime: headers.sentTime, now: now)
   }
+
+  /// Of a packet that the collector makes itself.
+  init(own headers: PacketHeaders) { (self.headers, mac, clockCorrection) = (headers, nil, 0) }
 
   private static func correction(sentTime: Int64?, now: Int64?) -> Int64 {
     guard let sentTime, let now else { return 0 }

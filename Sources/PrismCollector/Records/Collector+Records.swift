@@ -3,8 +3,8 @@ import PrismProtocol
 
 // Serves records to their readers: `GET /records` with `namespace` and `table`, or `device`; `id`, `after` and `limit`.
 extension Collector {
-  func records(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let filter = try RecordFilter(request)
+  func records(_ request: HTTPRequest, _ scope: Scope) async throws(CollectorRefusal) -> HTTPResponse {
+    let filter = try RecordFilter(request, scope)
     let page: [CollectedRecord]
     do throws(StoreFailure) { page = try await store.records(filter) } catch { throw CollectorRefusal.unreadable }
     return Self.response(page, next: page.last?.number)
@@ -20,7 +20,8 @@ extension Collector {
 
 extension RecordFilter {
   /// - Throws: 400 naming the parameter that is missing or wrong.
-  init(_ request: HTTPRequest) throws(CollectorRefusal) {
+  init(_ request: HTTPRequest, _ scope: Scope) throws(CollectorRefusal) {
+    self.init(scope: scope)
     try request.checkParameters(["namespace", "table", "device", "id", "after", "limit"])
     device = request.parameter("device")
     namespace = request.parameter("namespace").flatMap { NamespaceName($0) }

@@ -87,9 +87,9 @@ struct RecordTables {
       ("$ IN (id, CASE WHEN is_named = 1 THEN id ELSE CAST(server_id AS text) END)", filter.id?.text),
       ("server_id > $", filter.after),
     ]
-    let conditions = given.filter { $0.value != nil }.enumerated().map {
-      $1.condition.replacing("$", with: "$\($0 + 1)")
-    }
+    let conditions =
+      given.filter { $0.value != nil }.enumerated().map { $1.condition.replacing("$", with: "$\($0 + 1)") }
+      + [filter.scope.condition(on: "namespace", statements.driver.dialect)]
     var values = given.compactMap(\.value)
     var (records, bytes): ([CollectedRecord], Int) = ([], 0)
     while records.count < filter.limit, bytes < RecordFilter.bytesMax {

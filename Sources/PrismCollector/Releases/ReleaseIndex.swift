@@ -65,6 +65,11 @@ actor ReleaseIndex {
   private(set) var cursor: Int64 = 0
   private var reading: Task<Result<Bool, StoreFailure>, Never>?
 
+  /// Whose reports it has.
+  private let scope: Scope
+
+  init(_ scope: Scope) { self.scope = scope }
+
   /// Reads the reports that came since. Questions at the same time share one reading. - Returns: whether all are read.
   func refresh(_ store: any PacketStore, time: any TimeSource) async throws(StoreFailure) -> Bool {
     let task =
@@ -81,7 +86,7 @@ actor ReleaseIndex {
     let (started, oldest) = (time.uptime, time.unixMilliseconds / Self.day - Self.daysMax)
     let newest = try await store.queries?.newestID() ?? cursor
     while cursor < newest, time.uptime - started < Self.budget {
-      let (reports, end) = try await store.reports(of: ReleaseReport.type, after: cursor, upTo: newest)
+      let (reports, end) = try await store.reports(scope, of: ReleaseReport.type, after: cursor, upTo: newest)
       for report in reports.compactMap(ReleaseReport.init) where report.endTime / Self.day > oldest { add(report) }
       cursor = end
     }

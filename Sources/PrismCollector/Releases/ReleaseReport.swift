@@ -56,9 +56,9 @@ extension PacketStore {
   /// The next reports of a type behind an id, and the id up to which all are read then.
   /// - Parameter newest: up to this id.
   func reports(
-    of type: String, after cursor: Int64, upTo newest: Int64, hasPayloads: Bool = false
+    _ scope: Scope, of type: String, after cursor: Int64, upTo newest: Int64, hasPayloads: Bool = false
   ) async throws(StoreFailure) -> (reports: [StoredReport], end: Int64) {
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: scope)
     (filter.type, filter.limit, filter.hasPayloads) = (type, 200, hasPayloads)
     let end = min(newest, cursor + Self.idsMax)
     (filter.after, filter.before) = (cursor, end + 1)

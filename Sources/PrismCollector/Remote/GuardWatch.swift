@@ -67,13 +67,14 @@ actor GuardWatch {
     let (time, started) = (collector.time, collector.time.uptime)
     let newest = try await collector.store.queries?.newestID() ?? own.cursor
     if own.cursor == 0 {
-      var filter = ReportFilter()
+      var filter = ReportFilter(scope: .everything)
       (filter.type, filter.axis, filter.since) = (ReleaseReport.type, .received, own.begin)
       let windows = try await collector.store.queries?.windows(filter, nil) ?? []
       own.cursor = max(0, (windows.map(\.lowerBound).min() ?? newest + 1) - 1)
     }
     while own.cursor < newest, time.uptime - started < Self.budget {
-      let (reports, end) = try await collector.store.reports(of: ReleaseReport.type, after: own.cursor, upTo: newest)
+      let (reports, end) = try await collector.store.reports(
+        .everything, of: ReleaseReport.type, after: own.cursor, upTo: newest)
       for report in reports.compactMap(ReleaseReport.init) where report.beginTime >= own.begin {
         guard let arm = history.arm(of: report, in: rollout, holders: holders) else { continue }
         own.count.take(report, arm)

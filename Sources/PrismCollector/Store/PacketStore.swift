@@ -33,8 +33,8 @@ protocol PacketStore: Sendable {
   /// The server's side of records; nil: this store has no records.
   var recordStore: (any RecordStore)? { get }
 
-  /// One report with its payload; nil if no report has this id.
-  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport?
+  /// One report with its payload; nil if no report of the scope has this id.
+  func report(_ id: Int64, _ scope: Scope) async throws(StoreFailure) -> StoredReport?
 
   /// Records of one table, by ascending server id.
   func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord]

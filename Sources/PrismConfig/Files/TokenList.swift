@@ -1,32 +1,62 @@
+import PrismProtocol
+
 /// The bearer tokens of a file: one a line, at least 16 bytes of visible ASCII, or `sha256:` with the 64 hexadecimal digits of
-/// a token's SHA-256. A line that begins with `#` is a comment; an empty line is nothing. Any other line is a fault of the
-/// whole file, so that no word of a comment is ever a token (docs/collector.md, "Tokens").
+/// a token's SHA-256. In a readers' file ` namespaces=` with names and commas may follow. A line that begins with `#` is a
+/// comment; an empty line is nothing. Any other line is a fault of the whole file, so that no word of a comment is ever a token (docs/collector.md, "Tokens").
 package struct TokenList: Equatable {
   package static let tokenBytesMin = 16
   private static let hashPrefix = Array("sha256:".utf8)
 
-  package enum Entry: Equatable {
+  package enum Secret: Equatable {
     case token([UInt8])
     /// 64 lowercase hexadecimal digits.
     case hash(String)
   }
 
+  package struct Entry: Equatable {
+    package let secret: Secret
+    /// Names with `*` and `?` that a reader is held to; nil: all.
+    package let namespaces: [String]?
+  }
+
+  private static let listPrefix = Array(" namespaces=".utf8)
+  private static let patternsMax = 64
+
   package let entries: [Entry]
 
   /// - Throws: the number of the first line that is no token, and the reason. Its text is not shown: it may be a token.
-  package init(_ bytes: [UInt8]) throws(FileFault) {
+  package init(_ bytes: [UInt8], isOfReaders: Bool) throws(FileFault) {
     var entries: [Entry] = []
     for (index, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
       let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
       if line.isEmpty || line.first == UInt8(ascii: "#") { continue }
-      do throws(FileFault) { entries.append(try Self.entry(line)) } catch {
+      do throws(FileFault) { entries.append(try Self.entry(line, isOfReaders)) } catch {
         throw FileFault("has in line \(index + 1) \(error.reason)")
       }
     }
     self.entries = entries
   }
 
-  private static func entry(_ line: ArraySlice<UInt8>) throws(FileFault) -> Entry {
+  private static func entry(_ line: ArraySlice<UInt8>, _ isOfReaders: Bool) throws(FileFault) -> Entry {
+    guard isOfReaders, let list = line.firstRange(of: listPrefix) else {
+      return Entry(secret: try secret(line), namespaces: nil)
+    }
+    let names = String(decoding: line[list.upperBound...], as: UTF8.self).split(
+      separator: ",", omittingEmptySubsequences: false
+    ).map(String.init)
+    guard (1...patternsMax).contains(names.count), names.allSatisfy(isPattern) else {
+      throw FileFault(
+        "a list that is not namespaces= with 1 to \(patternsMax) names of A-Z a-z 0-9 _ - and * or ?, with commas between"
+      )
+    }
+    return Entry(secret: try secret(line[..<list.lowerBound]), namespaces: names)
+  }
+
+  private static func isPattern(_ text: String) -> Bool {
+    NamespaceName(text.replacing("*", with: "a").replacing("?", with: "a")) != nil
+  }
+
+  private static func secret(_ line: ArraySlice<UInt8>) throws(FileFault) -> Secret {
     guard line.allSatisfy({ (UInt8(ascii: "!")...UInt8(ascii: "~")).contains($0) }) else {
       throw FileFault(
         "text that is not one token of visible ASCII characters; write one token a line, and a comment in a line that begins with #"

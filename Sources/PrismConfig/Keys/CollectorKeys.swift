@@ -35,7 +35,7 @@ package enum CollectorKeys {
       "sealKeys", .sealKeys, at: \.sealKeys, default: "none", isLive: false,
       "files of private keys, PEM, that open sealed payloads; `prismctl keys new --seal` makes one"),
     Key(
-      "tokenFile", .tokensFile, optional: \.tokenFile, isLive: false,
+      "tokenFile", .tokensFile(isOfReaders: false), optional: \.tokenFile, isLive: false,
       "bearer tokens, one a line, of which every sender must give one; read again when it changes"),
     Key(
       "tls.certFile", .certificates, optional: \.tls.certFile, isLive: false, "serve HTTPS with this certificate, PEM"),
@@ -66,11 +66,14 @@ package enum CollectorKeys {
       "reader.hosts", .list(of: .text(bytesMax: 253), "a list of names"), at: \.reader.hosts, default: "none",
       isLive: false, "names under which the reader's address is asked, beside `localhost` and addresses in numbers"),
     Key(
-      "readerTokenFile", .tokensFile, optional: \.readerTokenFile, isLive: false,
-      "bearer tokens of readers, one a line; read again when it changes"),
+      "reader.audit", .bool, at: \.reader.audit, isLive: false,
+      "note in the namespace `prism-audit` who read, exported and changed what; operators without a list read it"),
     Key(
-      "operatorTokenFile", .tokensFile, optional: \.operatorTokenFile, isLive: false,
-      "bearer tokens of operators, who read and change; read again when it changes"),
+      "readerTokenFile", .tokensFile(isOfReaders: true), optional: \.readerTokenFile, isLive: false,
+      "bearer tokens of readers, one a line, each for all namespaces or for a list; read again when it changes"),
+    Key(
+      "operatorTokenFile", .tokensFile(isOfReaders: true), optional: \.operatorTokenFile, isLive: false,
+      "bearer tokens of operators, who read and change, as in `readerTokenFile`; read again when it changes"),
   ]
 
   private static let limits: [Key] = [
@@ -216,9 +219,9 @@ extension ValueForm where Value == HeldFile {
   }
 
   /// Bearer tokens, one a line. The path alone is held: they are read again while the collector runs.
-  fileprivate static var tokensFile: Self {
+  fileprivate static func tokensFile(isOfReaders: Bool) -> Self {
     secretFile("the path of a file of tokens, not readable by others") { (bytes) throws(FileFault) in
-      _ = try TokenList(bytes)
+      _ = try TokenList(bytes, isOfReaders: isOfReaders)
     }
   }
 

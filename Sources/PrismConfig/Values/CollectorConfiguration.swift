@@ -70,6 +70,8 @@ public struct CollectorConfiguration: Sendable, Equatable {
     public var listen: String?
     /// Names of that address beside its own.
     public var hosts: [String] = []
+    /// Who read and changed what is noted.
+    public var audit = false
   }
 
   /// Of devices, and of all of them together; nil: any number. Each replica counts for itself, since its start.

@@ -20,7 +20,7 @@ enum ReportTable {
       "INSERT INTO report VALUES (:i, :d, :n, :k, :t, :r, :c, :v, :p, :b, :m, :l)")
     try connection.execute("BEGIN")
     let reader = StoreReader(SQLiteSource(path: path))
-    for report in try await Self.all(ReportFilter(), { try await reader.page($0) }) {
+    for report in try await Self.all(ReportFilter(scope: .everything), { try await reader.page($0) }) {
       insert.bind(":i", report.id)
       insert.bind(":d", report.device)
       insert.bind(":n", report.namespace)
@@ -54,7 +54,7 @@ enum ReportTable {
   /// Those of a database on PostgreSQL. - Parameter device: nil: of all.
   static func reports(of uri: String, device: String? = nil) async throws -> [StoredReport] {
     let reader = StoreReader(PostgreSQLSetup(target: try PostgreSQLTarget(uri: uri), deadline: .seconds(30)))
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.device = device
     return try await Self.all(filter) { try await reader.page($0) }
   }

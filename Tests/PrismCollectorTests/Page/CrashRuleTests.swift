@@ -98,7 +98,7 @@ struct CrashRuleTests {
     #expect(await regroup(pay, #"{"into":"0000000000000000"}"#) == 404)
     let rules = CrashRules(rules: ["a": .into("b"), "b": .into("a")])
     #expect(rules.leads("a", to: "b") && rules.leads("a", to: "c"))
-    let stored = try #require(try await rig.collector.store.page(ReportFilter()).first)
+    let stored = try #require(try await rig.collector.store.page(ReportFilter(scope: .everything)).first)
     var looped = CrashReport(stored)
     looped.fingerprint = CrashFingerprint(text: "a")
     #expect(rules.path(of: looped).count < 20)

@@ -35,7 +35,7 @@ struct ReportQueriesTests {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
     let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: expected.key)
-    let (counts, reach) = try await scan.counts(ReportFilter(), grouping)
+    let (counts, reach) = try await scan.counts(ReportFilter(scope: .everything), grouping)
     #expect(Dictionary(uniqueKeysWithValues: counts.map { ($0.group, $0.count) }) == expected.counts)
     #expect(reach.since == nil)
     await store.close()
@@ -47,7 +47,7 @@ struct ReportQueriesTests {
     let (store, scan) = try await filled(kind, rig)
     let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
     let count = { (change: (inout ReportFilter) throws -> Void) in
-      var filter = ReportFilter()
+      var filter = ReportFilter(scope: .everything)
       try change(&filter)
       return try await scan.counts(filter, whole).counts.reduce(0) { $0 + $1.count }
     }
@@ -67,10 +67,10 @@ struct ReportQueriesTests {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
     let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .type)
-    let (numbers, _) = try await scan.numbers(ReportFilter(), path: ["n"], grouping)
+    let (numbers, _) = try await scan.numbers(ReportFilter(scope: .everything), path: ["n"], grouping)
     let sums = numbers.reduce(into: [String: Double]()) { $0[$1.group, default: 0] += $1.values.sum }
     #expect(sums == ["x": 6, "y": 30, "z": 100])
-    #expect(try await scan.numbers(ReportFilter(), path: ["REPORT_ID"], grouping).numbers.isEmpty)
+    #expect(try await scan.numbers(ReportFilter(scope: .everything), path: ["REPORT_ID"], grouping).numbers.isEmpty)
     await store.close()
   }
 
@@ -87,12 +87,12 @@ struct ReportQueriesTests {
         Array(0..<10), common: common, members: { $0 == 1 ? #""app":{"name":"own"},"size":"text""# : nil }))
     let scan = ReportScan(queries: try #require(store.queries), time: SystemTime())
     let byName = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .meta(["app", "name"]))
-    let counts = try await scan.counts(ReportFilter(), byName).counts
+    let counts = try await scan.counts(ReportFilter(scope: .everything), byName).counts
     #expect(
       Dictionary(uniqueKeysWithValues: counts.map { ($0.group, $0.count) }) == [
         "a0": 3, "own": 1, "a1": 4, "a2": 1, "": 1,
       ])
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.metas = [try MetaCondition("app.name != a0")]
     let numbers = try await scan.numbers(filter, path: ["size"], byName).numbers
     let sums = numbers.reduce(into: [String: Double]()) { $0[$1.group, default: 0] += $1.values.sum }
@@ -104,8 +104,8 @@ struct ReportQueriesTests {
   func windows(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
-    let ids = try await store.page(ReportFilter()).map(\.id)
-    let windows = try await scan.queries.windows(ReportFilter(), nil)
+    let ids = try await store.page(ReportFilter(scope: .everything)).map(\.id)
+    let windows = try await scan.queries.windows(ReportFilter(scope: .everything), nil)
     for id in ids { #expect(windows.count { $0.contains(id) } == 1) }
     for (newer, older) in zip(windows, windows.dropFirst()) { #expect(older.upperBound < newer.lowerBound) }
     await store.close()
@@ -115,16 +115,16 @@ struct ReportQueriesTests {
   func names(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
-    let streams = try await scan.queries.streams(of: nil, limit: 10)
+    let streams = try await scan.queries.streams(.everything, of: nil, limit: 10)
     #expect(
       Set(streams.map { "\($0.device) \($0.namespace) \($0.kind)" }) == [
         "a prism meta", "b shop meta", "b shop payload",
       ])
-    let ofB = try await scan.queries.streams(of: "b", limit: 10)
+    let ofB = try await scan.queries.streams(.everything, of: "b", limit: 10)
     #expect(ofB.count == 2 && ofB.allSatisfy { $0.packets == 1 && $0.receivedTime > 1_000_000_000_000 })
     #expect(ofB.first { $0.kind == "meta" }?.ledger == "stored=9;delivered=2;carried=2")
     #expect(
-      try await scan.queries.types(limit: 10) == [
+      try await scan.queries.types(.everything, limit: 10) == [
         TypeName(namespace: "prism", type: "x"), TypeName(namespace: "shop", type: "y"),
         TypeName(namespace: "shop", type: "z"),
       ])
@@ -137,7 +137,7 @@ struct ReportQueriesTests {
     let (store, scan) = try await filled(kind, rig)
     let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime(), budget: .zero)
     let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
-    let (counts, reach) = try await slow.counts(ReportFilter(), whole)
+    let (counts, reach) = try await slow.counts(ReportFilter(scope: .everything), whole)
     #expect(counts.reduce(0) { $0 + $1.count } == 1)
     #expect(try #require(reach.since) > 1_000_000_000_000)
     await store.close()
@@ -150,7 +150,7 @@ struct ReportQueriesTests {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
     let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime(), budget: .zero)
-    var wanted = ReportFilter()
+    var wanted = ReportFilter(scope: .everything)
     wanted.isNewestFirst = isNewestFirst
     wanted.metas = [try MetaCondition(isNewestFirst ? "n=1" : "n=100")]
     let first = try await slow.page(wanted, of: store)
@@ -180,7 +180,7 @@ private struct SlowWindows: ReportQueries {
     var (windows, at) = ([ClosedRange<Int64>](), newest)
     let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
     while windows.isEmpty, at > newest - 5000 {
-      var one = ReportFilter()
+      var one = ReportFilter(scope: .everything)
       (one.after, one.before) = (at - 1, newest + 1)
       if try await inner.counts(one, whole).isEmpty { at -= 1 } else { windows = [at...newest, 0...at - 1] }
     }
@@ -196,6 +196,6 @@ private struct SlowWindows: ReportQueries {
   ) async throws(StoreFailure) -> [ReportNumbers] {
     try await inner.numbers(filter, path: path, grouping, limit: limit)
   }
-  func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
-  func types(limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
+  func streams(_: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
+  func types(_: Scope, limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
 }

@@ -12,7 +12,7 @@ struct ReportScanTests {
   func ends(oldestFirst: Bool) async throws {
     let store = SlowReports(windows: 100, millisecondsEach: 100)
     let reach = try await ReportScan(queries: store, time: store.time).run(
-      ReportFilter(), oldestFirst: oldestFirst, within: .milliseconds(450), store.read)
+      ReportFilter(scope: .everything), oldestFirst: oldestFirst, within: .milliseconds(450), store.read)
     let read = store.parts
     #expect(reach.timeIsUp && read.count == 5)
     for (one, next) in zip(read, read.dropFirst()) {
@@ -26,7 +26,7 @@ struct ReportScanTests {
   func whole(oldestFirst: Bool) async throws {
     let store = SlowReports(windows: 100, millisecondsEach: 1)
     let reach = try await ReportScan(queries: store, time: store.time).run(
-      ReportFilter(), oldestFirst: oldestFirst, within: .seconds(1), store.read)
+      ReportFilter(scope: .everything), oldestFirst: oldestFirst, within: .seconds(1), store.read)
     #expect(!reach.timeIsUp && reach.since == nil)
     #expect(store.parts.count == 100 && Set(store.parts.map(\.lowerBound)).count == 100)
   }
@@ -35,7 +35,7 @@ struct ReportScanTests {
   func goneReport() async throws {
     let store = SlowReports(windows: 3, millisecondsEach: 100, hasTimes: false)
     let reach = try await ReportScan(queries: store, time: store.time).run(
-      ReportFilter(), within: .milliseconds(50), store.read)
+      ReportFilter(scope: .everything), within: .milliseconds(50), store.read)
     #expect(reach.timeIsUp && reach.since == store.time.unixMilliseconds)
   }
 }
@@ -71,6 +71,6 @@ private final class SlowReports: ReportQueries {
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
   ) async throws(StoreFailure) -> [ReportNumbers] { [] }
-  func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
-  func types(limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
+  func streams(_: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
+  func types(_: Scope, limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
 }

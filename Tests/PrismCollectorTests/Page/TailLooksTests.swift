@@ -23,7 +23,7 @@ struct TailLooksTests {
   private let time = ManualTime()
 
   private func filter(_ type: String?) -> ReportFilter {
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.type = type
     return filter
   }
@@ -82,13 +82,13 @@ struct TailLooksTests {
   @Test("a look that failed is no look: the next one reads from the one before it")
   func failures() async throws {
     let looks = TailLooks(time: time)
-    _ = try await looks.look(ReportFilter()) { _ in .success(.init(newest: 7)) }
+    _ = try await looks.look(ReportFilter(scope: .everything)) { _ in .success(.init(newest: 7)) }
     time.advance(by: TailLooks.interval)
     await #expect(throws: CollectorRefusal.self) {
-      try await looks.look(ReportFilter()) { _ in .failure(.unreadable) }
+      try await looks.look(ReportFilter(scope: .everything)) { _ in .failure(.unreadable) }
     }
     time.advance(by: TailLooks.interval)
-    let look = try await looks.look(ReportFilter()) { .success(.init(newest: $0.newest + 1)) }
+    let look = try await looks.look(ReportFilter(scope: .everything)) { .success(.init(newest: $0.newest + 1)) }
     #expect(look.newest == 8)
   }
 }

@@ -46,7 +46,7 @@ struct RecordRig {
 
   /// The records of a place, by their ids.
   func list(_ place: RecordPlace? = nil) async throws -> [String] {
-    var filter = RecordFilter(namespace: Self.shop, table: Self.part)
+    var filter = RecordFilter(scope: .everything, namespace: Self.shop, table: Self.part)
     (filter.device, filter.limit) = ((place ?? ofDevice).owner, 1000)
     return try await store.records(filter).map { "\($0.id)=\($0.serverID) \($0.n)" }.sorted()
   }

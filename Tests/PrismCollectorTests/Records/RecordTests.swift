@@ -21,7 +21,7 @@ import Testing
   }
 
   private static func rows(_ store: any PacketStore, device: String? = nil) async throws -> [String] {
-    var filter = RecordFilter(namespace: NamespaceName("shop")!, table: part)
+    var filter = RecordFilter(scope: .everything, namespace: NamespaceName("shop")!, table: part)
     filter.device = device
     return try await store.records(filter).map { "\($0.device)/\($0.id) \(String(decoding: $0.fields, as: UTF8.self))" }
   }
@@ -57,7 +57,7 @@ import Testing
       second.table = other
       _ = try await store.take(try Self.packet([Self.operation(.insert, "a", 1), second], device: device))
     }
-    var filter = RecordFilter(namespace: nil, table: nil)
+    var filter = RecordFilter(scope: .everything, namespace: nil, table: nil)
     (filter.device, filter.limit) = ("e", 1)
     let first = try await store.records(filter)
     #expect(first.map { "\($0.namespace.text)/\($0.table)/\($0.id)" } == ["shop/part/a"])

@@ -37,7 +37,7 @@ import Testing
   private static func question(
     over reports: [StoredReport], using random: inout SeededRandom
   ) throws -> (ReportFilter, ReportGrouping) {
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.axis = random.pick([.created, .received])
     func edge() -> Int64? {
       let report = random.pick(reports)
@@ -89,7 +89,7 @@ import Testing
   }
 
   private static func all(_ store: any PacketStore) async throws -> [StoredReport] {
-    var (filter, reports) = (ReportFilter(), [StoredReport]())
+    var (filter, reports) = (ReportFilter(scope: .everything), [StoredReport]())
     filter.limit = 1000
     while case let page = try await store.page(filter), let last = page.last {
       reports += page
@@ -161,7 +161,7 @@ import Testing
     for key: ReportGrouping.Key in [.nothing, .type, .namespace, .kind] {
       for width in [Self.hour / 2, 6 * Self.hour, ReportGrouping.wholeTime] {
         for head in merged {
-          var filter = ReportFilter()
+          var filter = ReportFilter(scope: .everything)
           (filter.after, filter.before) = (head.id - 1, head.last + 1)
           let grouping = ReportGrouping(bucketMilliseconds: width, key: key)
           let found = try await queries.counts(filter, grouping)

@@ -88,7 +88,7 @@ import Testing
       let packer = try RestPacker()
       let (head, body) = try block.row(opened.reports, packer)
       var reports: [StoredReport] = []
-      _ = opened.forEach(ReportFilter(), []) {
+      _ = opened.forEach(ReportFilter(scope: .everything), []) {
         reports.append(opened.stored($0))
         return true
       }
@@ -103,7 +103,7 @@ import Testing
   private static func expect(
     _ parts: BlockParts, _ reports: [StoredReport], _ condition: String, using random: inout SeededRandom
   ) throws {
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     if !condition.isEmpty { filter.metas = [try MetaCondition(condition)] }
     filter.axis = random.pick([.created, .received])
     filter.type = random.pick([nil, nil, "t", "order", #"shop-a"#, ""])

@@ -53,14 +53,14 @@ import Testing
     while try await store.maintain() {}
     let after = try await Self.all(store)
     #expect(after == before)
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     (filter.isNewestFirst, filter.limit, filter.type, filter.hasPayloads) = (true, 1000, "u\0", true)
     let newest = try await store.page(filter)
     #expect(newest == Array(before.filter { $0.type == "u\0" }.reversed().prefix(newest.count)) && !newest.isEmpty)
     for report in before.shuffled(using: &random).prefix(20) {
-      #expect(try await store.report(report.id) == report)
+      #expect(try await store.report(report.id, .everything) == report)
     }
-    let windows = try await #require(store.queries).windows(ReportFilter(), nil)
+    let windows = try await #require(store.queries).windows(ReportFilter(scope: .everything), nil)
     #expect(windows.count > 0)
     if kind == .sqlite {
       let blocks = try SQLiteConnection(.init(path: rig.path + "/collector.db", isReadOnly: true))
@@ -71,7 +71,7 @@ import Testing
   }
 
   private static func all(_ store: any PacketStore) async throws -> [StoredReport] {
-    var (filter, reports) = (ReportFilter(), [StoredReport]())
+    var (filter, reports) = (ReportFilter(scope: .everything), [StoredReport]())
     (filter.limit, filter.hasPayloads) = (1000, true)
     while case let page = try await store.page(filter), let last = page.last {
       reports += page
@@ -87,8 +87,8 @@ import Testing
     let rig = StoreRig()
     let store = try await rig.store(kind)
     _ = try await store.take(StoreRig.packet([1]))
-    #expect(try await store.report(id) == nil)
-    var filter = ReportFilter()
+    #expect(try await store.report(id, .everything) == nil)
+    var filter = ReportFilter(scope: .everything)
     filter.after = max(.max - 1, id)
     #expect(try await store.page(filter).isEmpty)
     (filter.after, filter.before) = (0, max(0, min(id, 1)))
@@ -110,10 +110,10 @@ import Testing
       "UPDATE blocks SET \(change) WHERE id = 201")
     store = try rig.sqlite()
     #expect(try await store.numbers().count == 400)
-    #expect(try await store.report(250) == nil)
-    #expect(try await store.report(350) != nil)
+    #expect(try await store.report(250, .everything) == nil)
+    #expect(try await store.report(350, .everything) != nil)
     let counts = try await #require(store.queries).counts(
-      ReportFilter(), ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
+      ReportFilter(scope: .everything), ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
     #expect(counts.map(\.count) == [400], "it is known now")
     #expect(store.warnings.contains { $0.hasPrefix("1 blocks of reports are damaged") && $0.contains("201 to 300") })
     while try await store.maintain() {}
@@ -128,7 +128,7 @@ import Testing
     let store = try await rig.store(kind)
     _ = try await store.take(StoreRig.packet(Array(1000..<1100)))
     let count = { (axis: ReportFilter.Axis, since: Int64, until: Int64) in
-      var filter = ReportFilter()
+      var filter = ReportFilter(scope: .everything)
       (filter.axis, filter.since, filter.until, filter.limit) = (axis, since, until, 1000)
       return try await store.page(filter).count
     }
@@ -137,7 +137,7 @@ import Testing
     #expect(try await count(.created, 2000, .max) == 0)
     #expect(try await count(.received, rig.now(kind) - 60_000, rig.now(kind) + 60_000) == 100)
     let queries = try #require(store.queries)
-    let times = try await queries.counts(ReportFilter(), ReportGrouping(bucketMilliseconds: 50))
+    let times = try await queries.counts(ReportFilter(scope: .everything), ReportGrouping(bucketMilliseconds: 50))
     #expect(times.sorted { $0.time < $1.time }.map(\.time) == [1000, 1050])
     await store.close()
   }

@@ -63,7 +63,7 @@ struct ConformanceTests {
     #expect(try await store.take(second) == .predecessorMissing)
     #expect(try await store.take(second, isLate: true) == .stored(chainIsBroken: true))
     #expect(try await store.take(second) == .duplicate)
-    #expect(try await store.page(ReportFilter()).map(\.chainIsBroken) == [true, true])
+    #expect(try await store.page(ReportFilter(scope: .everything)).map(\.chainIsBroken) == [true, true])
     await store.close()
   }
 
@@ -152,13 +152,13 @@ struct ConformanceTests {
     let store = try await rig.store(kind)
     let packet = try StoreRig.packet([7], device: "device-1", type: "a \u{1F600} type", payload: payload)
     _ = try await store.take(packet)
-    let found = try #require(try await store.page(ReportFilter()).first)
+    let found = try #require(try await store.page(ReportFilter(scope: .everything)).first)
     #expect(found.payload == nil && found.payloadBytes == payload?.count && !found.isDamaged)
-    let report = try #require(try await store.report(found.id))
+    let report = try #require(try await store.report(found.id, .everything))
     #expect(report.payload == payload && report.meta == Array(packet.reports.meta(packet.rows[0])))
     #expect((report.type, report.reportID, report.createdTime) == ("a \u{1F600} type", "r7", 7))
     #expect((report.device, report.packetID) == ("device-1", packet.id.description))
-    #expect(try await store.report(found.id + 1) == nil)
+    #expect(try await store.report(found.id + 1, .everything) == nil)
     await store.close()
   }
 
@@ -175,10 +175,10 @@ struct ConformanceTests {
       Array(0..<12), members: { $0 == 6 ? nil : #""own":[\#($0),{"a":"},"}],"# + sessions[$0 / 8] })
     #expect(try await store.take(packet) == .stored(chainIsBroken: false))
     #expect(try await store.take(StoreRig.packet([12, 13], after: packet.id, members: { _ in sessions[0] })) != nil)
-    let found = try await store.page(ReportFilter())
+    let found = try await store.page(ReportFilter(scope: .everything))
     #expect(found.prefix(12).map(\.meta) == packet.rows.map { Array(packet.reports.meta($0)) })
     #expect(found.count == 14)
-    var wanted = ReportFilter()
+    var wanted = ReportFilter(scope: .everything)
     wanted.metas = [try MetaCondition("session=two")]
     #expect(try await store.numbers(wanted) == [8, 9, 10, 11])
     await store.close()
@@ -204,7 +204,7 @@ struct ConformanceTests {
     let next = try StoreRig.packet(
       Array(40..<50), payload: payload, after: packet.id, common: { $0 < 45 ? commons[0] : nil }, members: own)
     #expect(try await store.take(next) == .stored(chainIsBroken: false))
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.hasPayloads = true
     let found = try await store.page(filter)
     let metas = (0..<50).map { number in
@@ -218,7 +218,7 @@ struct ConformanceTests {
     }
     #expect(found.map { String(decoding: $0.meta, as: UTF8.self) } == metas)
     #expect(found.map(\.reportID) == (0..<50).map { "r\($0)" } && found.allSatisfy { $0.payload == payload })
-    #expect(try await store.report(found[39].id)?.meta == found[39].meta)
+    #expect(try await store.report(found[39].id, .everything)?.meta == found[39].meta)
     await store.close()
   }
 
@@ -236,7 +236,7 @@ struct ConformanceTests {
     for path in ["a", "b", "b.c", "b.b", "\"d.e\"", "f", "z", "A", "absent", "a.a", "y", "y.a", "y.c", "pad", "n"] {
       for comparison in MetaCondition.Comparison.allCases {
         for value in comparison == .exists ? [""] : ["12", "x", "true", "null", "-1000", "", "\u{1F600}", "3"] {
-          var filter = ReportFilter()
+          var filter = ReportFilter(scope: .everything)
           filter.metas = [try MetaCondition("\(path)\(comparison.rawValue)\(value)")]
           let expected = (0..<2 * Self.metas.count).filter { number in
             let meta = #"{"n":\#(number),\#(members(number)),\#(Self.metas[number / 2]),\#(pad)}"#
@@ -246,7 +246,7 @@ struct ConformanceTests {
         }
       }
     }
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.metas = [try MetaCondition("a>=12"), try MetaCondition("b.c~x"), try MetaCondition("y.a=12")]
     #expect(try await store.numbers(filter) == [1, 3])
     await store.close()
@@ -272,7 +272,7 @@ struct ConformanceTests {
     for device in [nil, "d"] {
       for namespace in [nil, "shop"] {
         for type in [nil, "u", "absent"] {
-          var filter = ReportFilter()
+          var filter = ReportFilter(scope: .everything)
           (filter.device, filter.namespace, filter.type) = (device, namespace, type)
           filter.limit = Int.random(in: 50...1000, using: &random)
           let expected = sent.filter {
@@ -283,7 +283,7 @@ struct ConformanceTests {
         }
       }
     }
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.since = SystemTime().unixMilliseconds + 60_000
     #expect(try await store.numbers(filter) == [])
     await store.close()
@@ -312,14 +312,14 @@ struct ConformanceTests {
           let condition = try MetaCondition(
             "\(path == "a' OR 1=1" ? "\"\(path)\"" : path)\(comparison.rawValue)\(value)")
           #expect(condition.comparison == comparison && condition.value == value)
-          var filter = ReportFilter()
+          var filter = ReportFilter(scope: .everything)
           filter.metas = [condition]
           let expected = Self.metas.indices.filter { condition.holds(for: Array("{\(Self.metas[$0])}".utf8)) }
           #expect(try await store.numbers(filter) == expected, "\(condition)")
         }
       }
     }
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.metas = [try MetaCondition("a>=12"), try MetaCondition("b.c~x")]
     #expect(try await store.numbers(filter) == [0, 1])
     await store.close()
@@ -331,7 +331,7 @@ struct ConformanceTests {
     let store = try await rig.store(kind)
     _ = try await store.take(StoreRig.packet([1, 2]))
     for name in ["' OR ''='", "d' OR 1=1 --", "$1", "d\u{0301}", ""] {
-      var filters = [ReportFilter](repeating: ReportFilter(), count: 3)
+      var filters = [ReportFilter](repeating: ReportFilter(scope: .everything), count: 3)
       (filters[0].device, filters[1].type, filters[2].namespace) = (name, name, name)
       for filter in filters { #expect(try await store.numbers(filter).isEmpty, "\(filter)") }
     }
@@ -347,7 +347,7 @@ struct ConformanceTests {
         StoreRig.packet(Array(round * 500..<round * 500 + 500), type: round.isMultiple(of: 7) ? "rare" : "t"))
     }
     for type in [nil, "rare"] {
-      var filter = ReportFilter()
+      var filter = ReportFilter(scope: .everything)
       (filter.type, filter.limit, filter.isNewestFirst) = (type, 333, true)
       var numbers: [Int?] = []
       while case let page = try await store.page(filter), let last = page.last {
@@ -357,7 +357,7 @@ struct ConformanceTests {
       let expected = (0..<10_000).filter { type == nil || ($0 / 500).isMultiple(of: 7) }
       #expect(numbers == expected.reversed())
     }
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.after = .max
     #expect(try await store.page(filter).isEmpty)
     (filter.after, filter.before) = (5, 6)

@@ -89,7 +89,7 @@ import Testing
     }
     var lists: [[String]] = []
     for store in stores {
-      var filter = ReportFilter()
+      var filter = ReportFilter(scope: .everything)
       (filter.limit, filter.hasPayloads) = (1000, true)
       let reports = try await store.page(filter)
       lists.append(
@@ -107,7 +107,7 @@ import Testing
   /// The same reports match, and are counted by the same words.
   private static func expectAlike(_ stores: [any PacketStore], conditions: [String]) async throws {
     for text in conditions {
-      var (filter, found) = (ReportFilter(), [[Int?]]())
+      var (filter, found) = (ReportFilter(scope: .everything), [[Int?]]())
       (filter.limit, filter.metas) = (1000, [try MetaCondition(text)])
       for store in stores { found.append(try await store.page(filter).map { StoreRig.number($0) }) }
       #expect(found[0] == found[1], "\(text)")
@@ -138,7 +138,7 @@ import Testing
       "f = true": [7, 11], "f = null": [8], "f ~ t": [11], "f": Array(4...11), "shared.k > 18446744073709551615": [],
     ]
     for (text, expected) in conditions {
-      var filter = ReportFilter()
+      var filter = ReportFilter(scope: .everything)
       (filter.limit, filter.metas) = (1000, [try MetaCondition(text)])
       let all = (text.hasPrefix("shared") ? Array(Self.members.indices) : expected).map { "r\($0)" }
       for store in stores { #expect(try await store.page(filter).map(\.reportID) == all, "\(text)") }
@@ -148,8 +148,10 @@ import Testing
       var answers: [[String]] = []
       for store in stores {
         let queries = try #require(store.queries)
-        let counts = try await queries.counts(ReportFilter(), grouping).map { "\($0.group): \($0.count)" }
-        let numbers = try await queries.numbers(ReportFilter(), path: path, grouping, limit: 1000)
+        let counts = try await queries.counts(ReportFilter(scope: .everything), grouping).map {
+          "\($0.group): \($0.count)"
+        }
+        let numbers = try await queries.numbers(ReportFilter(scope: .everything), path: path, grouping, limit: 1000)
           .map { "\($0.group) \($0.values)" }
         answers.append(counts.sorted() + numbers.sorted())
       }

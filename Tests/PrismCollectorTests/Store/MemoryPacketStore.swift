@@ -57,7 +57,8 @@ actor MemoryPacketStore: PacketStore {
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
     let ordered = filter.isNewestFirst ? reports.reversed() : reports
     let found = ordered.filter { report in
-      (filter.ids?.contains(report.id) ?? false) && [nil, report.namespace].contains(filter.namespace)
+      (filter.ids?.contains(report.id) ?? false) && filter.scope.has(report.namespace)
+        && [nil, report.namespace].contains(filter.namespace)
         && [nil, report.type].contains(filter.type) && [nil, report.device].contains(filter.device)
         && [nil, report.kind].contains(filter.kind) && report.receivedTime >= filter.since ?? 0
         && report.receivedTime < filter.until ?? .max && filter.metas.allSatisfy { $0.holds(for: report.meta) }
@@ -69,7 +70,9 @@ actor MemoryPacketStore: PacketStore {
     }
   }
 
-  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? { reports.first { $0.id == id } }
+  func report(_ id: Int64, _ scope: Scope) async throws(StoreFailure) -> StoredReport? {
+    reports.first { $0.id == id && scope.has($0.namespace) }
+  }
   func maintain() async throws(StoreFailure) -> Bool { false }
   nonisolated func outputSource(_ name: String) -> any OutputSource { MemoryOutputSource(store: self) }
   func close() async {}
@@ -106,7 +109,7 @@ actor MemoryOutputSource: OutputSource {
   func close() {}
 
   func next(after id: Int64, limit: Int) async throws(StoreFailure) -> [StoredReport] {
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
     return try await store.page(filter)
   }

@@ -100,7 +100,7 @@ struct PostgreSQLStoreTests {
     #expect(
       try await store.take(StoreRig.packet([2], type: "a\\u0000b", reportPrefix: "\\u0000"))
         == .stored(chainIsBroken: false))
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.type = "a\0b"
     #expect(try await store.page(filter).map(\.reportID) == ["\0r2"])
     await store.close()
@@ -118,7 +118,7 @@ struct PostgreSQLStoreTests {
     try await Self.maintain(store)
     #expect(try await store.numbers() == [3, 1])
     #expect(try await rig.value("SELECT count(*) FROM pg_class WHERE relname ~ '^(blocks|payloads)_[0-9]+$'") == "10")
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.type = "t"
     #expect(try await store.numbers(filter) == [3, 1])
     await store.close()

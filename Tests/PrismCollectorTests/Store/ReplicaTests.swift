@@ -37,7 +37,7 @@ struct ReplicaTests {
     }
     #expect(try await rig.value("SELECT sum(rows) FROM blocks") == "120")
     for (device, line) in lines.enumerated() {
-      var filter = ReportFilter()
+      var filter = ReportFilter(scope: .everything)
       filter.device = "d\(device)"
       #expect(try await stores[0].numbers(filter) == line.compactMap { StoreRig.number(of: $0) })
     }

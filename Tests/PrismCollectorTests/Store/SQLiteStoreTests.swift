@@ -76,7 +76,7 @@ struct SQLiteStoreTests {
     }
     let numbers = try await store.numbers().compactMap { $0.map { $0 / 1000 } }
     #expect(Set(numbers) == Set(13..<20))
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     filter.type = "t"
     #expect(try await store.numbers(filter).count == 7 * 300)
     await store.close()
@@ -88,7 +88,7 @@ struct SQLiteStoreTests {
     }
     #expect(try await again.numbers() == [])
     _ = try await again.take(StoreRig.packet([1]))
-    #expect(try #require(try await again.page(ReportFilter()).first).id > 20 * 300, "ids only rise")
+    #expect(try #require(try await again.page(ReportFilter(scope: .everything)).first).id > 20 * 300, "ids only rise")
     await again.close()
   }
 

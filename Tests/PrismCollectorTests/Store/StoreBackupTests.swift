@@ -20,7 +20,7 @@ import Testing
 
   private func ids() async throws -> [Int64] {
     let store = try rig.sqlite()
-    let ids = try await store.page(ReportFilter()).map(\.id)
+    let ids = try await store.page(ReportFilter(scope: .everything)).map(\.id)
     await store.close()
     return ids.sorted()
   }

@@ -117,7 +117,7 @@ extension PacketStore {
   /// nil: no packet of this stream was ever stored.
   func state(of stream: StreamID) async throws -> StreamState? {
     if let memory = self as? MemoryPacketStore { return await memory.states[stream] }
-    let found = try await queries?.streams(of: stream.device, limit: 1000).first {
+    let found = try await queries?.streams(.everything, of: stream.device, limit: 1000).first {
       $0.namespace == stream.namespace.text && $0.kind == stream.kind.name
     }
     return found.map { StreamState(packets: $0.packets, ledger: $0.ledger) }
@@ -128,7 +128,7 @@ extension PacketStore {
   }
 
   /// The numbers of all reports that match, page by page.
-  func numbers(_ filter: ReportFilter = ReportFilter()) async throws -> [Int?] {
+  func numbers(_ filter: ReportFilter = ReportFilter(scope: .everything)) async throws -> [Int?] {
     var (filter, numbers) = (filter, [Int?]())
     while true {
       let page = try await page(filter)

@@ -70,9 +70,9 @@ extension StoreFaults {
           answered.append(name)
         } catch {}
       }
-      await ask("page") { _ = try await reader.page(ReportFilter()) }
+      await ask("page") { _ = try await reader.page(ReportFilter(scope: .everything)) }
       await ask("page of a kind") {
-        var filter = ReportFilter()
+        var filter = ReportFilter(scope: .everything)
         filter.kind = RowKind.meta.name
         _ = try await reader.page(filter)
       }
@@ -81,12 +81,15 @@ extension StoreFaults {
 
     private static func answered(_ queries: any ReportQueries) async -> [String] {
       var answered: [String] = []
-      if (try? await queries.streams(of: nil, limit: 100)) != nil { answered.append("streams") }
-      if (try? await queries.types(limit: 100)) != nil { answered.append("types") }
+      if (try? await queries.streams(.everything, of: nil, limit: 100)) != nil { answered.append("streams") }
+      if (try? await queries.types(.everything, limit: 100)) != nil { answered.append("types") }
       for (name, key) in [("types", ReportGrouping.Key.type), ("devices", .device)] {
         let grouping = ReportGrouping(bucketMilliseconds: 1000, key: key)
-        if (try? await queries.counts(ReportFilter(), grouping)) != nil { answered.append("counts of \(name)") }
-        let numbers = try? await queries.numbers(ReportFilter(), path: ["CREATE_TIME"], grouping, limit: 100)
+        if (try? await queries.counts(ReportFilter(scope: .everything), grouping)) != nil {
+          answered.append("counts of \(name)")
+        }
+        let numbers = try? await queries.numbers(
+          ReportFilter(scope: .everything), path: ["CREATE_TIME"], grouping, limit: 100)
         if numbers != nil { answered.append("numbers of \(name)") }
       }
       return answered
@@ -137,8 +140,10 @@ extension StoreFaults {
         #expect(report.device == device && report.namespace == "prism" && report.kind == RowKind.meta.name, "\(what)")
       }
       let queries = try #require(store.queries)
-      #expect(Set(try await queries.streams(of: nil, limit: 100).map(\.device)).isSubset(of: Self.devices), "\(what)")
-      #expect(Set(try await queries.types(limit: 100).map(\.type)) == ["t0", "t1", "t2"], "\(what)")
+      #expect(
+        Set(try await queries.streams(.everything, of: nil, limit: 100).map(\.device)).isSubset(of: Self.devices),
+        "\(what)")
+      #expect(Set(try await queries.types(.everything, limit: 100).map(\.type)) == ["t0", "t1", "t2"], "\(what)")
       return Set(devices.values)
     }
 

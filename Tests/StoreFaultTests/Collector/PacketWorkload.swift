@@ -112,7 +112,7 @@ final class PacketStoreFolder {
   /// Every report that is there, when all that can be brought over was.
   static func reports(_ store: SQLitePacketStore) async throws -> [StoredReport] {
     while try await store.maintain() {}
-    var (filter, reports) = (ReportFilter(), [StoredReport]())
+    var (filter, reports) = (ReportFilter(scope: .everything), [StoredReport]())
     filter.limit = 1000
     while case let page = try await store.page(filter), let last = page.last {
       reports += page

@@ -62,9 +62,9 @@ final class BlockReader {
 
   // MARK: Reports
 
-  func report(_ id: Int64, of tables: StoreTables) throws -> StoredReport? {
+  func report(_ id: Int64, _ scope: Scope, of tables: StoreTables) throws -> StoredReport? {
     guard 1..<Int64.max ~= id else { return nil }  // no report has such an id
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: scope)
     (filter.after, filter.before, filter.hasPayloads) = (id - 1, id + 1, true)
     return try page(filter, of: tables).first
   }

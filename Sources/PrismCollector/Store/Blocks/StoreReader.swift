@@ -107,8 +107,8 @@ actor StoreReader: ReportQueries {
     try await ask(isFinal: true) { try blocks.page($0.final(filter), of: $0) }
   }
 
-  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? {
-    try await ask { try blocks.report(id, of: $0) }
+  func report(_ id: Int64, _ scope: Scope) async throws(StoreFailure) -> StoredReport? {
+    try await ask { try blocks.report(id, scope, of: $0) }
   }
 
   /// The next blocks to merge behind an id, and what they become. - Parameter days: the ids at which days begin, ascending.
@@ -142,12 +142,12 @@ actor StoreReader: ReportQueries {
     try await ask { try blocks.numbers(filter, path: path, grouping, limit: limit, of: $0) }
   }
 
-  func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] {
-    try await ask { try $0.streams(of: device, limit: limit) }
+  func streams(_ scope: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] {
+    try await ask { try $0.streams(scope, of: device, limit: limit) }
   }
 
-  func types(limit: Int) async throws(StoreFailure) -> [TypeName] {
-    try await ask { Array(try $0.types().prefix(limit)) }
+  func types(_ scope: Scope, limit: Int) async throws(StoreFailure) -> [TypeName] {
+    try await ask { Array(try $0.types().filter { scope.has($0.namespace) }.prefix(limit)) }
   }
 }
 
@@ -187,7 +187,9 @@ extension ReadStore {
     try await readers.reports.page(filter)
   }
 
-  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? { try await readers.reports.report(id) }
+  func report(_ id: Int64, _ scope: Scope) async throws(StoreFailure) -> StoredReport? {
+    try await readers.reports.report(id, scope)
+  }
 
   func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
     try await readers.records.read { try $0.records.page(filter) }

@@ -140,11 +140,12 @@ struct StoreTables {
   }
 
   /// Those of one device, or of all, the ones heard of last first.
-  func streams(of device: String?, limit: Int) throws -> [DeviceStream] {
+  func streams(_ scope: Scope, of device: String?, limit: Int) throws -> [DeviceStream] {
     try statements.rows(
       of: StreamColumn.self,
       """
       FROM \(streams) WHERE packets > 0 \(device == nil ? "" : "AND device = $2")
+        AND \(scope.condition(on: "namespace", statements.driver.dialect))
       ORDER BY received DESC, device, namespace, kind LIMIT $1
       """, device.map { [limit, $0] } ?? [limit]
     ).map { row in

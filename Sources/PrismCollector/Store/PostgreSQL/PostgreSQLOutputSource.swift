@@ -105,7 +105,7 @@ actor PostgreSQLOutputSource: LetterSource {
   }
 
   func next(after id: Int64, limit: Int) throws(StoreFailure) -> [StoredReport] {
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
     let wanted = filter
     return try ask { (connection, by) throws(PostgreSQLError) in

@@ -13,7 +13,7 @@ struct SQLiteOutputSource: LetterSource {
   }
 
   func next(after id: Int64, limit: Int) async throws(StoreFailure) -> [StoredReport] {
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
     return try await store.readers.outputs.page(filter)
   }

@@ -35,7 +35,7 @@ struct KafkaOutputTests {
   /// Holds what the brokers have to what the store has: every report, in order by key as it came first, and again only as
   /// it was.
   private static func judge(_ messages: [KafkaMock.Message], against store: MemoryPacketStore) async throws {
-    var filter = ReportFilter()
+    var filter = ReportFilter(scope: .everything)
     (filter.limit, filter.hasPayloads) = (.max, true)
     let stored = try await store.page(filter)
     let expected = Dictionary(grouping: stored) { "\($0.device)/\($0.namespace)/\($0.kind)" }

@@ -1,0 +1,116 @@
+import PrismBase
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import Synchronization
+
+/// Notes who read, exported and changed what, as reports of the namespace `prism-audit` (docs/page.md, "The audit log").
+///
+/// Questions that are alike are one report with their count. A change, an export and a sign-in are stored within a second or two,
+/// a read within a minute; a kill loses those that wait. No body of a request and no header is noted.
+final class AuditLog: Sendable {
+  /// The device of these reports.
+  static let device = "prism-collector"
+  /// Kinds of questions that wait to be stored; further ones are counted.
+  static let entriesMax = 1000
+  private static let textBytesMax = 512
+  private static let secondsOfReads = 60
+
+  private struct Entry: Hashable {
+    let type: String, who: String, role: String, address: String, method: String, path: String, query: String
+    let status: Int
+  }
+
+  private struct State {
+    var counts: [Entry: (first: Int64, count: Int)] = [:]
+    var leftOut = 0
+    var isUrgent = false
+    var seconds = 0
+  }
+
+  private let state = Mutex(State())
+  private let queue: PacketQueue
+  private let time: any TimeSource
+  private let log: Logger
+
+  init(queue: PacketQueue, time: any TimeSource, log: Logger) { (self.queue, self.time, self.log) = (queue, time, log) }
+
+  /// - Parameter reader: nil: a stranger, whose questions are counted elsewhere.
+  func note(_ request: HTTPRequest, by reader: ReaderIdentity?, status: Int) {
+    guard let reader else { return }
+    let text = { (text: String) in text.cut(atBytes: Self.textBytesMax) }
+    let isRead = request.method == .get
+    let isSignIn = request.path == PageAPI.prefix + "/session"
+    let type =
+      isSignIn ? isRead ? nil : "signIn" : isRead ? request.path.hasSuffix("/export") ? "export" : "read" : "change"
+    guard let type else { return }  // who is signed in
+    let entry = Entry(
+      type: type, who: reader.name, role: reader.role.rawValue, address: request.peer.address,
+      method: request.method.rawValue, path: text(request.path),
+      query: text(request.query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")), status: status)
+    let now = time.unixMilliseconds
+    state.withLock { state in
+      guard state.counts[entry] != nil || state.counts.count < Self.entriesMax else {
+        state.leftOut += 1
+        return
+      }
+      state.counts[entry, default: (now, 0)].count += 1
+      if type != "read" { state.isUrgent = true }
+    }
+  }
+
+  func run() async {
+    await time.keepLooking(each: .seconds(1)) {
+      let isDue = state.withLock { state in
+        state.seconds += 1
+        return state.isUrgent || state.seconds >= Self.secondsOfReads
+      }
+      if isDue { await write() }
+      return false
+    }
+  }
+
+  /// Stores what was noted; it waits on where it can't be stored.
+  func write() async {
+    let (entries, leftOut) = state.withLock { state in
+      defer { state = State() }
+      return (state.counts, state.leftOut)
+    }
+    guard !entries.isEmpty else { return }
+    do {
+      _ = try await queue.take(try packet(entries, leftOut)).get()
+      log.faultEnded("collector.audit", "the audit log is written again")
+    } catch {
+      log.fault("collector.audit", "the audit log can't be written", ["cause": "\(error)"])
+      state.withLock { state in
+        state.leftOut += leftOut
+        for (entry, noted) in entries {
+          guard state.counts[entry] != nil || state.counts.count < Self.entriesMax else {
+            state.leftOut += noted.count
+            continue
+          }
+          let (first, count) = state.counts[entry] ?? noted
+          state.counts[entry] = (min(first, noted.first), state.counts[entry] == nil ? count : count + noted.count)
+        }
+      }
+    }
+  }
+
+  private func packet(_ entries: [Entry: (first: Int64, count: Int)], _ leftOut: Int) throws -> OpenedPacket {
+    let lines = entries.sorted { $0.value.first < $1.value.first }.map { entry, noted in
+      JSONValue([
+        "MONITOR_TYPE": "\(NamespaceName.audit)-\(entry.type)", "REPORT_ID": Hex.random(byteCount: 8),
+        "CREATE_TIME": noted.first, "APP_NAME": Self.device, "who": entry.who, "role": entry.role,
+        "address": entry.address, "method": entry.method, "path": entry.path, "query": entry.query,
+        "status": entry.status, "count": noted.count, "leftOut": leftOut,
+      ]).text
+    }
+    var random = SystemRandomNumberGenerator()
+    let headers = PacketHeaders(
+      deviceID: Self.device, namespace: .audit,
+      packetID: PacketID(unixMilliseconds: time.unixMilliseconds, using: &random), kind: .meta, dependsOn: nil,
+      itemCount: lines.count, sentTime: nil, format: BlockFormat(cipher: .aes256GCM, keyID: "", encoding: .zstd))
+    let block = try MetaBlock(parsing: Array(lines.joined(separator: "\n").utf8), rowsMax: lines.count)
+    return try OpenedPacket(Delivery(own: headers), ReadPacket(metas: block, payloads: []))
+  }
+}
