@@ -12,7 +12,6 @@ import Testing
   private static let exceptions: [(type: String, storedProperties: Int, lines: Int, reason: String)] = [
     ("PrismEngine.NamespacePipeline", 19, 470, "it carries out what one namespace's deliveries decide"),
     ("PrismEngine.Delivery", 0, 435, "one state machine; its states and its window are types of their own"),
-    ("PrismCollector.Collector", 0, 428, "a method for each request of senders and readers"),
     ("prismctl.Command", 0, tableLines, "a table: a declaration for each command"),
     ("PrismEngine.ControlHandler", 0, 446, "a method for each request of the control protocol"),
     ("PrismConfig.ValueForm", 0, tableLines, "a table: a form for each kind of value"),
