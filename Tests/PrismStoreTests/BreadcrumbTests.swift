@@ -53,6 +53,7 @@ import Testing
     let meta = try await crash(#""APP_NAME":"pos","reason":"SIGSEGV""#, context: context("prismd"), in: store)
     #expect(try numbers(meta) == Array(20..<70))
     #expect(meta["breadcrumbs"]?.array?.last?["type"] == "click" && meta["reason"] == "SIGSEGV")
+    #expect(meta["breadcrumbs"]?.array?.last?["text"] == #"{"n":69}"#, "without the common information")
     let ledger = try await store.ledger()
     #expect(ledger.isBalanced && ledger.stored == 111)
     await store.close()

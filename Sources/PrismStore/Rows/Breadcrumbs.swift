@@ -10,8 +10,8 @@ struct Breadcrumbs: StoreOperations {
   private static let textBytesMax = 200
   /// Members that say in words what a report is about, the best first.
   private static let words = ["MESSAGE", "message", "body", "log", "text", "name", "reason"]
-  /// Members that every report has.
-  private static let common = ["SYS_PEER_UID", "SYS_PEER_PID", "CREATE_TIME", "TRIGGER"]
+  /// Begin the members of the common information, which a row may carry itself.
+  private static let common = ["SYS_", "APP_", "CANDLE_", "CREATE_TIME", "TRIGGER"]
 
   private typealias Line = (sequence: Int64, json: JSONValue)
 
@@ -113,7 +113,7 @@ struct Breadcrumbs: StoreOperations {
   private static func line(_ time: Int64, _ type: ReportType, _ body: [UInt8]) -> JSONValue {
     let meta = (try? JSONValue(parsingMembers: body)) ?? .null
     let said = words.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty }
-    let rest = (meta.object ?? []).filter { !common.contains($0.key) }
+    let rest = (meta.object ?? []).filter { member in !common.contains { member.key.hasPrefix($0) } }
     let text = said ?? JSONValue.object(rest).text
     return ["time": .int(time), "type": .string(type.text), "text": .string(text.cut(atBytes: textBytesMax))]
   }

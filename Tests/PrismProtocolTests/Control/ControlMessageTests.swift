@@ -18,7 +18,7 @@ struct ControlMessageTests {
     "flow": ["usedBytes": 1, "allowedBytes": 2, "windowEndsInSeconds": 3], "isPlain": true,
     "isFileGone": false, "sampled": 4, "collapsed": 5, "lastExpiry": .null,
     "triggers": ["crash": ["fired": 1, "rows": 2, "overBudget": 3, "tooSoon": 4]], "meta": queue, "payload": queue,
-    "store": .null,
+    "sessions": ["apps": 1, "sessions": 2, "crashes": 3, "leftOut": 4], "store": .null,
     "records": [
       "printer": [
         "records": 1, "put": 27, "confirmed": 2, "merged": 3, "waiting": 4, "inFlight": 5, "refused": 6, "corrupt": 7,
