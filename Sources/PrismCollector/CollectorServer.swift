@@ -55,7 +55,7 @@ public struct CollectorServer: Sendable {
     watches = [
       Task { await CrashWatch(collector).run() }, Task { await DeviceWatch(collector: collector).run() },
       Task { await NoticeWatch(collector: collector).run() }, Task { await collector.access.audit?.run() },
-      Task { await collector.remote?.guards.run(collector) },
+      Task { await collector.remote?.guards.run(collector) }, Task { await JobRunner(collector: collector).run() },
     ]
     Task { await collector.beginAdmission() }
     let tellers = options.notices.map { NoticeSender($0, collector) }

@@ -10,12 +10,14 @@ extension CollectorCommand {
     name: "command", verbs: ["send": 1...Int(Int16.max), "list": 0...0], options: CommandSending.options,
     usage: CommandSending.usage
   ) { line throws(Fault) in
-    guard let namespace = line["--namespace"].flatMap({ NamespaceName($0) }), let device = line["--device"],
-      !device.isEmpty
+    guard let namespace = line["--namespace"].flatMap({ NamespaceName($0) }),
+      line["--device"].map({ !$0.isEmpty && line["--where"] == nil }) ?? (line.verb == "send" && line["--where"] != nil)
     else {
-      throw line.misused("command \(line.verb) needs --namespace with a namespace's name, and --device")
+      throw line.misused(
+        "command \(line.verb) needs --namespace with a namespace's name, and --device or, to send, --where")
     }
-    let request = line.verb == "send" ? try CommandSending.request(line, namespace, device) : nil
+    guard let device = line["--device"] else { return try await CommandSending.toMany(line, namespace) }
+    let request = line.verb == "send" ? try CommandSending.draft(line).request(namespace, device) : nil
     return try await line.ask { desk throws(Fault) in
       let records = RecordDesk(desk, namespace: namespace, table: .command, device: device)
       if let request {
@@ -35,17 +37,22 @@ enum CommandSending {
   static let options = [
     ArgumentOption("--namespace", "NAME", "a namespace whose records the device synchronizes"),
     ArgumentOption("--device", "ID", "the device that carries it out"),
+    ArgumentOption("--where", "EXPR", "the devices that carry it out, as of `device find`: a job"),
+    ArgumentOption("--per-minute", "N", "with --where: devices that get it in a minute, 1 to 60000 (600)"),
+    ArgumentOption("--failures", "N", "with --where: the job stops when more devices failed (10)"),
     ArgumentOption("--expires", "SPAN", "it must begin within this time: 90s, 15m, 2h, 3d, at most 30d (1h)"),
     ArgumentOption("--sign", "FILE", "an Ed25519 private key, PEM, that signs it; the key stays here"),
     ArgumentOption("--json", nil, "with list: each command as one line of JSON, with its arguments and times"),
   ]
 
   static let usage = """
-    usage: prism-collector command send --namespace NAME --device ID COMMAND [KEY=VALUE …] [--expires SPAN] [--sign FILE]
+    usage: prism-collector command send --namespace NAME --device ID|--where EXPR COMMAND [KEY=VALUE …] [--expires SPAN]
+                                        [--sign FILE] [--per-minute N] [--failures N]
            prism-collector command list --namespace NAME --device ID [--json]
            [--config PATH | the flags of prism-collector]
 
-      send  writes a command (\(CommandName.allCases.map(\.rawValue).joined(separator: ", "))) for a device, and prints its id. A VALUE of
+      send  writes a command (\(CommandName.allCases.map(\.rawValue).joined(separator: ", "))) for a device, and prints its id; for many it
+            prints the id of the job (`job show`). A VALUE of
             digits is a number, true and false are booleans, and any other is text, as is one in double quotes
       list  prints the commands that the device got or gets: id, command, state, when it expires, result. `record delete
             --table prism.command` takes one back that did not begin
@@ -55,15 +62,52 @@ enum CommandSending {
     Exit codes: 0, 1 it is refused, 64 usage, 66 no such key file, 69 the store can't be reached, 74 output fails, 78 configuration.
     """
 
-  static func request(
-    _ line: CollectorLine, _ namespace: NamespaceName, _ device: String
-  ) throws(Fault) -> CommandRequest {
+  static func draft(_ line: CollectorLine) throws(Fault) -> CommandDraft {
     let words = line.operands
     guard let name = CommandName(rawValue: words[0]) else {
       throw .usage("command send: \(CommandFault.name(words[0]).message)")
     }
-    return try CommandDraft(line, name, try values(Array(words.dropFirst()), of: "command send")).request(
-      namespace, device)
+    return try CommandDraft(line, name, try values(Array(words.dropFirst()), of: "command send"))
+  }
+
+  /// Makes a job. A signature is of one device, so with a key the devices are those that the expression chooses now.
+  static func toMany(_ line: CollectorLine, _ namespace: NamespaceName) async throws(Fault) -> Int32 {
+    let (draft, expression) = (try draft(line), line["--where"] ?? "")
+    let one = try draft.request(namespace, "device")
+    var body = JSONValue([
+      "id": draft.id.text, "namespace": namespace.text, "where": expression, "command": one.name.rawValue,
+      "args": one.fields["args"] ?? .object([]), "expireTime": one.expires,
+    ])
+    for (option, member) in [("--per-minute", "perMinute"), ("--failures", "failuresMax")] {
+      guard let text = line[option] else { continue }
+      guard let number = Int(text) else { throw .usage("\(option): must be a whole number") }
+      body = body.adding([member: number])
+    }
+    return try await line.ask { [body] desk throws(Fault) in
+      var whole = body
+      if draft.isSigned {
+        whole = whole.adding(["signatures": try await signatures(draft, namespace, expression, desk)])
+      }
+      print((try await desk.post("/jobs", whole)["id"]?.string ?? "").printable)
+      return 0
+    }
+  }
+
+  private static func signatures(
+    _ draft: CommandDraft, _ namespace: NamespaceName, _ expression: String, _ desk: CollectorDesk
+  ) async throws(Fault) -> JSONValue {
+    var devices: [String] = []
+    try await desk.devices(where: expression, sort: "device") { device in
+      devices += [device["device"]?.string].compactMap(\.self)
+      return true
+    }
+    var members: [JSONValue.Member] = []
+    for device in devices {
+      guard let id = CommandRequest.id(of: draft.id.text, for: device) else { continue }
+      let signature = try draft.request(namespace, device, id: id).signature ?? []
+      members.append(.init(device, .string(Base64.encode(signature))))
+    }
+    return .object(members)
   }
 
   /// `KEY=VALUE` each.

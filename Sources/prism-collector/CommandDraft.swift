@@ -27,8 +27,12 @@ struct CommandDraft {
     key = try line["--sign"].map { (path) throws(Fault) in try Self.signingKey(path) }
   }
 
+  var isSigned: Bool { key != nil }
+
+  /// - Parameter own: the device's own id; nil: that of all.
   /// - Throws: 64 for a command that the device would not read: a fault is said before anything is sent.
-  func request(_ namespace: NamespaceName, _ device: String) throws(Fault) -> CommandRequest {
+  func request(_ namespace: NamespaceName, _ device: String, id own: RecordID? = nil) throws(Fault) -> CommandRequest {
+    let id = own ?? id
     let draft = CommandRequest(
       namespace: namespace, deviceID: device, id: id, name: name, args: args, expires: expires)
     let request: CommandRequest

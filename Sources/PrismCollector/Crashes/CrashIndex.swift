@@ -28,7 +28,7 @@ actor CrashIndex {
 
   private var isRegrouping = false
 
-  /// Whose crashes it has.
+  /// The namespaces of its crashes.
   private let scope: Scope
 
   init(_ scope: Scope, symbols: Symbolizer? = nil) { (self.scope, self.symbols) = (scope, symbols) }

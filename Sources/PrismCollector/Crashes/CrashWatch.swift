@@ -34,7 +34,7 @@ struct CrashWatch: Sendable {
       all: all, states: try await states(all, of: known), newest: isWhole ? newest : nil, leftOut: await index.leftOut)
   }
 
-  /// The same for a reader. What was said about a group is of all its crashes: a reader of a part of them does not get it.
+  /// The same for a reader. The state of a group is of all its crashes: a reader of a part of them does not get it.
   func groups(of scope: Scope) async throws(StoreFailure) -> Groups {
     let whole = try await groups()
     guard scope.isLimited else { return whole }

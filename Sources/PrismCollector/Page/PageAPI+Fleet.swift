@@ -109,7 +109,7 @@ struct DeviceAPI: PageAnswers {
     let streams = try await api.ask { () throws(StoreFailure) in
       try await queries.streams(scope, of: id, limit: Self.streamsMax)
     }
-    // What can't be read is left out, and so is what is of all namespaces, where the reader has some.
+    // Both are left out where they can't be read, and for a reader of some namespaces.
     let enrolled = scope.isLimited ? nil : try? await collector.devices.store.device(id)?.json
     guard !streams.isEmpty || enrolled != nil else {
       throw CollectorRefusal(404, "no device of this id has sent a packet, or was enrolled")

@@ -1,6 +1,6 @@
 import PrismBase
 import PrismHTTP
-import PrismProtocol
+package import PrismProtocol
 
 /// Answers the page and its API at the reader's address (docs/page.md).
 struct PageAPI: PageAnswers {
@@ -119,7 +119,7 @@ extension JSONValue {
   }
 
   /// An object with further members.
-  func adding(_ members: KeyValuePairs<String, any ControlValue>) -> JSONValue {
+  package func adding(_ members: KeyValuePairs<String, any ControlValue>) -> JSONValue {
     .object((object ?? []) + (JSONValue(members).object ?? []))
   }
 }

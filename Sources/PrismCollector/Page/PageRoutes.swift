@@ -37,6 +37,10 @@ enum PageRoutes {
     .init(.get, "/notices", .viewer(.all), ["before", "state", "limit"], NoticeAPI.list),
     .init(.post, "/notices/test", .operator(.all), [], NoticeAPI.test),
     .init(.post, "/notices/{id}", .operator(.all), [], NoticeAPI.change),
+    .init(.get, "/jobs", .viewer(.own), [], JobAPI.list),
+    .init(.post, "/jobs", .operator(.own), [], JobAPI.start),
+    .init(.get, "/jobs/{id}", .viewer(.own), ["progress", "after", "limit"], JobAPI.job),
+    .init(.post, "/jobs/{id}", .operator(.own), [], JobAPI.change),
     .init(
       .get, "/records", .viewer(.own), ["namespace", "table", "device", "id", "field", "after", "limit"], RecordAPI.find
     ),
@@ -160,14 +164,16 @@ extension PageAPI {
   private static let bodyBytesMax = 65_536
 
   /// The object that a change brings. - Throws: 400 for another body, and for a member that is not among `known`.
-  static func body(_ request: PageRequest, known: [String]) throws(CollectorRefusal) -> JSONValue {
+  static func body(
+    _ request: PageRequest, known: [String], bytesMax: Int = bodyBytesMax
+  ) throws(CollectorRefusal) -> JSONValue {
     // A form of another origin can't send this type without asking first.
     guard request.http.header("content-type")?.hasPrefix("application/json") == true else {
       throw CollectorRefusal(400, "send a change as application/json")
     }
-    guard request.http.body.count <= bodyBytesMax, let body = try? JSONValue(parsing: request.http.body),
+    guard request.http.body.count <= bytesMax, let body = try? JSONValue(parsing: request.http.body),
       let members = body.object
-    else { throw CollectorRefusal(400, "the body must be an object of at most \(bodyBytesMax) bytes") }
+    else { throw CollectorRefusal(400, "the body must be an object of at most \(bytesMax) bytes") }
     if let unknown = members.first(where: { !known.contains($0.key) }) {
       throw CollectorRefusal(
         400, "`\(unknown.key.prefix(64))` is no member here; there are \(known.joined(separator: ", "))")

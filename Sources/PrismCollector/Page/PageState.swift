@@ -14,7 +14,8 @@ final class PageState: Sendable {
   let tails: TailLooks
   let crashStates: CrashStateStore
   let notices: NoticeStore
-  /// What is held in memory for the readers of some namespaces.
+  let jobs: JobStore
+  /// The crashes and devices that are held in memory, by the readers' namespaces.
   private let views = Mutex<[Scope: View]>([:])
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
@@ -24,6 +25,7 @@ final class PageState: Sendable {
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     notices = NoticeStore(options.fleet)
+    jobs = JobStore(options.fleet)
     crashStates = CrashStateStore(options.fleet)
   }
 }

@@ -5,7 +5,7 @@ import PrismProtocol
 struct ReportFilter: Sendable, Equatable {
   static let limits = 1...1000
 
-  /// Whose question it is.
+  /// The namespaces of the one who asks.
   let scope: Scope
 
   /// The time of a report by which it is found and counted.

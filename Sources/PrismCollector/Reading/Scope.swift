@@ -1,7 +1,7 @@
 import PrismBase
 import PrismProtocol
 
-/// The namespaces that somebody reads and changes. Every question to a store carries one, and none has a default: a new question
+/// The namespaces that somebody reads and changes. Every question to a store carries one, and it has no default: a new question
 /// can't forget it (docs/page.md, "Teams").
 struct Scope: Sendable, Hashable {
   /// Names with `*` and `?`; nil: all.
@@ -11,7 +11,7 @@ struct Scope: Sendable, Hashable {
 
   /// Of the collector's own work, of its owner, and of operators without a list.
   static let everything = Scope(nil, hasAudit: true)
-  /// What devices sent: of viewers without a list.
+  /// The namespaces of devices: of viewers without a list.
   static let fleet = Scope(nil)
 
   init(_ patterns: [String]?, hasAudit: Bool = false) { (self.patterns, self.hasAudit) = (patterns, hasAudit) }
@@ -25,7 +25,7 @@ struct Scope: Sendable, Hashable {
     return patterns?.contains { Glob.matches($0, namespace) } ?? true
   }
 
-  /// Whether it may have one of the namespaces of a text of JSON. What it has tells for certain.
+  /// Whether it may have one of the namespaces of a text of JSON. `has` tells for certain.
   func mayBe(in text: String) -> Bool {
     patterns?.contains { text.contains("\"" + $0.prefix { $0 != "*" && $0 != "?" }) } ?? true
   }

@@ -5,7 +5,7 @@ struct RecordFilter: Sendable {
   /// Records of one page at most, and a page of SQLite's ends behind as many bytes of fields.
   static let (limitMax, bytesMax) = (1000, 4 * 1_048_576)
 
-  /// Whose question it is.
+  /// The namespaces of the one who asks.
   let scope: Scope
   /// nil, as for the table: all. Then there is a device.
   var namespace: NamespaceName?

@@ -70,7 +70,7 @@ public struct CollectorConfiguration: Sendable, Equatable {
     public var listen: String?
     /// Names of that address beside its own.
     public var hosts: [String] = []
-    /// Who read and changed what is noted.
+    /// The collector notes its readers and their changes.
     public var audit = false
   }
 

@@ -46,7 +46,7 @@ enum FleetSchema {
           "last_failed text", "reason text", "given_time bigint", "is_proven bigint!",
         ], key: "device"),
       deviceFacts,
-    ] + noticeTables
+    ] + noticeTables + jobTables
 
   private static let deviceFacts = SQLTable(
     "device_facts",
@@ -63,9 +63,23 @@ enum FleetSchema {
     SQLTable("notice_marks", ["name text!", "value bigint!"], key: "name"),
   ]
 
+  private static let jobTables = [
+    SQLTable(
+      "jobs",
+      [
+        "id text!", "namespace text!", "who text!", "expression text!", "change text!", "made_time bigint!",
+        "expire_time bigint!", "per_minute bigint!", "failures_max bigint!", "state text!", "due_time bigint!",
+      ], key: "id"),
+    SQLTable(
+      "job_devices",
+      ["job text!", "device text!", "progress text!", "result text", "signature text", "changed_time bigint!"],
+      key: "job, device"),
+  ]
+
   /// Steps from the first version on, each to the version behind it.
   private static let steps: [(tables: [SQLTable], sql: String)] = [
     ([deviceFacts], "ALTER TABLE tokens ADD COLUMN tags text;\n"), (noticeTables, noticeIndexes),
+    (jobTables, jobIndexes),
   ]
 
   /// The devices that every collector asks for each 2 s: few of a fleet.
@@ -76,12 +90,18 @@ enum FleetSchema {
     CREATE INDEX crash_states_changed_time ON crash_states (changed_time);
     CREATE INDEX ended_sessions_time ON ended_sessions (expires);
     CREATE INDEX configured_devices_time ON configured_devices (asked_time);
-    """ + noticeIndexes
+    """ + noticeIndexes + jobIndexes
 
   private static let noticeIndexes = """
 
     CREATE INDEX notices_due ON notices (receiver, state, due_time);
     CREATE INDEX notices_time ON notices (time);
+
+    """
+
+  private static let jobIndexes = """
+
+    CREATE INDEX job_devices_progress ON job_devices (job, progress, changed_time, device);
 
     """
 
