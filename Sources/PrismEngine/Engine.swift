@@ -242,13 +242,16 @@ public actor Engine {
     for pass in 0... {
       if Task.isCancelled { return }
       do {
-        let before = parts.store.health
+        let (before, windows) = (parts.store.health, await parts.store.windowsEnded)
         repeat {
           isIdle = await parts.store.uses == uses
           uses = await parts.store.uses
         } while try await parts.store.maintain(isIdle: isIdle) && !Task.isCancelled
         let health = parts.store.health
-        if health.salvagedRows != before.salvagedRows || health.awaited != before.awaited { await reportsCameBack() }
+        let isNews = await parts.store.windowsEnded != windows
+        if isNews || health.salvagedRows != before.salvagedRows || health.awaited != before.awaited {
+          await reportsCameBack()
+        }
         // After each idle pass: the pass itself used what was given back before.
         if isIdle { rest() }
         parts.log.faultEnded("maintenance", "the store is maintained again")
@@ -260,7 +263,7 @@ public actor Engine {
     }
   }
 
-  /// Reports of a damaged database wait again.
+  /// Reports of a damaged database, or rows of windows, wait.
   private func reportsCameBack() async {
     await refreshPipelines()
     for pipeline in pipelines.values { await pipeline.reportsCameBack() }

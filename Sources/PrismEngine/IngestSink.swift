@@ -27,7 +27,9 @@ final class IngestSink: ReportSink {
   /// The rules by which reports are stored from now on.
   func set(_ snapshot: Snapshot) {
     let rules = snapshot.namespaces.mapValues {
-      ReportRules(enrichments: $0.enrichments, triggers: $0.triggers, countsHealth: $0.countsHealth)
+      ReportRules(
+        enrichments: $0.enrichments, triggers: $0.triggers, countsHealth: $0.countsHealth,
+        reductions: $0.monitorList.reductions)
     }.filter { $0.value != ReportRules() }
     self.rules.withLock { $0 = rules }
   }

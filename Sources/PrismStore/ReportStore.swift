@@ -195,6 +195,9 @@ public actor ReportStore {
     return result
   }
 
+  /// Rows of windows that `maintain` ended, since the start.
+  public var windowsEnded: Int { file.memory.policies.windowsEnded }
+
   /// The tables of records, without the disk.
   public var records: RecordReading { RecordReading(state) }
 

@@ -192,23 +192,31 @@ struct NumberSummary: Sendable, Equatable {
   let count: Int
   let sum: Double
   let minimum: Double, maximum: Double
-  let median: Double, percentile95: Double
+  /// nil where some are sums of reduced reports.
+  let median: Double?, percentile95: Double?
+  /// The most that these are wrong, relative to them; 0: they are exact.
+  let error: Double
 
   var average: Double { sum / Double(count) }
 
   var json: JSONValue {
     [
-      "count": .int(count), "avg": .double(average), "min": .double(minimum), "p50": .double(median),
-      "p95": .double(percentile95), "max": .double(maximum),
+      "count": .int(count), "avg": .double(average), "min": .double(minimum),
+      "p50": median.map { .double($0) } ?? .null, "p95": percentile95.map { .double($0) } ?? .null,
+      "max": .double(maximum), "error": .double(error),
     ]
   }
 
   /// - Parameter numbers: at least one; all are settled.
   init(_ numbers: NumberCounts) {
-    let values = numbers.values
-    count = numbers.total
-    sum = numbers.sum
-    (minimum, maximum) = (values[0], values[values.count - 1])
-    (median, percentile95) = (numbers.rank(50), numbers.rank(95))
+    (count, sum) = (numbers.total, numbers.sum)
+    guard let all = numbers.whole else {
+      let values = numbers.values
+      (minimum, maximum) = (values[0], values[values.count - 1])
+      (median, percentile95, error) = (numbers.rank(50), numbers.rank(95), 0)
+      return
+    }
+    (minimum, maximum) = (all.min, all.max)
+    (median, percentile95, error) = (all.percentile(0.5), all.percentile(0.95), all.error)
   }
 }

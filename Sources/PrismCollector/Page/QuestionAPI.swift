@@ -64,7 +64,7 @@ struct QuestionAPI: PageAnswers {
   private static func json(of sketch: Sketch) -> JSONValue {
     let shares = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)]
     return .object(
-      (sketch.json.object ?? []).filter { ["count", "sum", "min", "max"].contains($0.key) }
+      (sketch.sums.object ?? [])
         + shares.map { JSONValue.Member($0.0, sketch.percentile($0.1).map { .double($0) } ?? .null) }
         + [JSONValue.Member("error", .double(sketch.error))])
   }

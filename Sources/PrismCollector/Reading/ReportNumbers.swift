@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// The numbers that reports of one time and group have in a field of their metas.
 struct ReportNumbers: Sendable, Equatable {
   /// The begin of the bucket, milliseconds since 1970, of the collector's clock.
@@ -16,21 +18,32 @@ struct NumberCounts: Sendable, Equatable {
   private(set) var counts: [UInt32] = []
   /// Not among them yet.
   private var waiting: [Double] = []
+  /// Of numbers that were reduced on their devices.
+  private var reduced: Sketch?
 
   init(_ numbers: [Double] = []) {
     waiting = numbers
     settle()
   }
 
-  var isEmpty: Bool { values.isEmpty && waiting.isEmpty }
+  var isEmpty: Bool { values.isEmpty && waiting.isEmpty && reduced == nil }
   /// Memory that it takes, in numbers.
-  var size: Int { isEmpty ? 0 : values.count + waiting.count + Self.ownSize }
+  var size: Int {
+    isEmpty ? 0 : values.count + waiting.count + Self.ownSize + (reduced == nil ? 0 : Sketch.bucketsMax)
+  }
 
-  /// All that are settled.
-  var total: Int { counts.reduce(0) { $0 + Int($1) } }
+  /// All that are settled, and those that were reduced.
+  var total: Int { counts.reduce(reduced?.count ?? 0) { $0 + Int($1) } }
 
-  /// Of all that are settled.
-  var sum: Double { zip(values, counts).reduce(0) { $0 + $1.0 * Double($1.1) } }
+  /// Of the same.
+  var sum: Double { zip(values, counts).reduce(reduced?.sum ?? 0) { $0 + $1.0 * Double($1.1) } }
+
+  /// Both in one; nil: no number was reduced, and each is known.
+  var whole: Sketch? {
+    guard var all = reduced else { return nil }
+    for (value, count) in zip(values, counts) { all.add(value, times: Int(count)) }
+    return all
+  }
 
   /// The nearest rank: the smallest number that this share of all does not exceed. At least one number is settled.
   func rank(_ percent: Int) -> Double {
@@ -46,7 +59,13 @@ struct NumberCounts: Sendable, Equatable {
     if waiting.count >= max(Self.waitingMax, values.count) { settle() }
   }
 
+  mutating func add(_ sketch: Sketch) {
+    reduced = reduced ?? Sketch()
+    reduced?.merge(sketch)
+  }
+
   mutating func add(_ other: NumberCounts) {
+    if let sketch = other.reduced { add(sketch) }
     var other = other
     other.settle()
     settle()

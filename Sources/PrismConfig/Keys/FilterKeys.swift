@@ -29,6 +29,30 @@ extension ValueForm where Value == TypeFilters.Collapse {
   static var collapse: Self { .object(TypeFilters.Collapse.keys, "a map like {by: [reason], second: 60}") }
 }
 
+extension ReportReduction {
+  private typealias Key = ConfigurationKey<ReportReduction>
+
+  fileprivate static let keys = KeyTable(
+    [
+      Key("second", .integer(1...3600, unit: "seconds"), at: \.seconds, "the window, from its first report on"),
+      Key(
+        "by", .list(of: .member, "a list of at most 8 members", atMost: (membersMax, "members")), at: \.by,
+        "members whose values make a group"),
+      Key(
+        "fields",
+        .dictionary(
+          of: .choice, "a map of at most 8 members to histogram or sum", names: "a member of the meta",
+          isName: { $0.isPrintable(bytesMax: 128) }), at: \.fields,
+        "members with numbers: `sum` for count, sum, least and greatest, `histogram` for percentiles, too"),
+    ], defaults: ReportReduction())
+}
+
+extension ValueForm where Value == ReportReduction {
+  static var reduction: Self {
+    .object(ReportReduction.keys, "a map like {second: 60, by: [route], fields: {ms: histogram}}")
+  }
+}
+
 extension ValueForm where Value == FieldPath {
   static var fieldPath: Self {
     .text(

@@ -54,6 +54,9 @@ extension MonitoredTypeDraft {
       Key(
         "collapse", .collapse, optional: \.filters.collapse,
         "reports of one user that are equal in `by` become one row, with their count, within `second`"),
+      Key(
+        "reduce", .reduction, optional: \.filters.reduce, default: "none",
+        "its reports become one row a window and group, with count, sums and percentiles; in the ring they stay, too"),
     ], defaults: MonitoredTypeDraft())
 }
 
@@ -81,6 +84,13 @@ extension ValueForm where Value == [MonitoredTypeDraft] {
         if type.type == .appCrash { "a crash leaves at once" } else if type.isRealtime {
           "isRealtime: true wants its reports to leave at once"
         } else { nil }
+      if type.filters.reduce != nil, let reason { faults.append(("reduce", "must be missing: \(reason)")) }
+      if type.filters.reduce != nil, type.filters.collapse != nil {
+        faults.append(("reduce", "is there beside collapse, must be one of both"))
+      }
+      if type.filters.reduce.map({ $0.fields.count > ReportReduction.membersMax }) == true {
+        faults.append(("reduce.fields", "has over \(ReportReduction.membersMax) members"))
+      }
       if type.keep == .ring, let reason { faults.append(("keep", "is ring, must be queue: \(reason)")) }
       return faults
     }

@@ -66,7 +66,7 @@ package enum NamespaceKeys {
     Key(
       "monitorList", .monitorList, at: \.types, default: "none; `prism` has five types",
       remote: .standard,
-      "the accepted types: `type`, `keep`, and `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above). Rules for its reports before they are stored: `redact`, `sample`, `sampleBy`, `perMinute`, `collapse`"
+      "the accepted types: `type`, `keep`, and `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above). Rules for its reports before they are stored: `redact`, `sample`, `sampleBy`, `perMinute`, `collapse`, `reduce`"
     ),
     Key(
       "maxStoreMByte", .mebibytes(1...65_536), at: \.value.maxStoreBytes, remote: .ifSigned,

@@ -141,6 +141,19 @@ extension [MonitoredType] {
     return named.count == count ? named : named + held.subtracting(named).sorted()
   }
 
+  /// The types with `reduce`, and those that a pattern with it does not mean: their window has no seconds.
+  public var reductions: [ReportReduction] {
+    guard contains(where: { $0.filters.reduce != nil }) else { return [] }
+    let patterns = ReportType.patterns(of: map(\.type))
+    let entries = filter { !$0.type.isPattern } + patterns.compactMap { pattern in first { $0.type == pattern } }
+    return entries.map { entry in
+      var rule = entry.filters.reduce ?? ReportReduction()
+      if entry.filters.reduce == nil { rule.seconds = 0 }
+      rule.type = entry.type
+      return rule
+    }
+  }
+
   /// The entry that `type` is taken by: the one of its name, else the first pattern that means it, `*` last.
   public func entry(for type: ReportType) -> MonitoredType? {
     if let own = first(where: { $0.type == type }) { return own }

@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// The rules of one type that hold before a report is stored (docs/filters.md). Without a rule the report is stored as it came.
 public struct TypeFilters: Sendable, Equatable {
   /// The members of a meta that a rule is about, and their new values.
@@ -41,6 +43,8 @@ public struct TypeFilters: Sendable, Equatable {
 
   /// nil: each report is a row of its own.
   public var collapse: Collapse?
+  /// nil: no windows.
+  public var reduce: ReportReduction?
 
   /// No rule.
   public init() {}
@@ -49,7 +53,7 @@ public struct TypeFilters: Sendable, Equatable {
   public var isEmpty: Bool { self == Self() }
 
   /// Both rules at once: of two limits the lower one, of two actions on the same field the stricter one, and this `collapse`
-  /// before the other's.
+  /// and `reduce` before the other's.
   public func tightened(by other: Self) -> Self {
     var result = self
     for redaction in other.redact {
@@ -62,6 +66,7 @@ public struct TypeFilters: Sendable, Equatable {
     result.perMinute = [perMinute, other.perMinute].compactMap(\.self).min()
     if let share = other.sample, share < sample ?? 2 { (result.sample, result.sampleBy) = (share, other.sampleBy) }
     if result.collapse == nil { result.collapse = other.collapse }
+    if result.reduce == nil { result.reduce = other.reduce }
     return result
   }
 }

@@ -68,7 +68,22 @@ public struct ReportRules: Sendable, Equatable {
   public var triggers: [ReportTrigger]
   /// Crashes are counted by app and version.
   public var countsHealth: Bool
-  public init(enrichments: [RecordEnrichment] = [], triggers: [ReportTrigger] = [], countsHealth: Bool = false) {
+  /// Types that become one row a window and group; a name counts before a pattern, and `*` last.
+  public var reductions: [ReportReduction]
+
+  public init(
+    enrichments: [RecordEnrichment] = [], triggers: [ReportTrigger] = [], countsHealth: Bool = false,
+    reductions: [ReportReduction] = []
+  ) {
     (self.enrichments, self.triggers, self.countsHealth) = (enrichments, triggers, countsHealth)
+    self.reductions = reductions
+  }
+
+  /// The rule of a type; nil: each of its reports is a row.
+  public func reduction(of type: ReportType) -> ReportReduction? {
+    if reductions.isEmpty || type == .appCrash { return nil }
+    let own = reductions.first { $0.type == type }
+    let rule = own ?? reductions.first { $0.type.isPattern && $0.type.matches(type) }
+    return rule.flatMap { $0.seconds > 0 ? $0 : nil }
   }
 }

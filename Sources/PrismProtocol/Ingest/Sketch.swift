@@ -32,16 +32,16 @@ public struct Sketch: Equatable, Sendable {
     return (base - 1) / (base + 1)
   }
 
-  /// Adds a number. One that is not finite is left out.
-  public mutating func add(_ value: Double) {
+  /// Adds a number. One that is not finite is left out. - Parameter times: how often it came, 1 or more.
+  public mutating func add(_ value: Double, times: Int = 1) {
     guard value.isFinite else { return }
     var one = Sketch()
-    (one.count, one.sum, one.min, one.max) = (1, value, value, value)
+    (one.count, one.sum, one.min, one.max) = (times, value * Double(times), value, value)
     if value == 0 {
-      one.zeros = 1
+      one.zeros = times
     } else {
       let bucket = Int((log2(abs(value)) * exp2(Double(one.scale))).rounded(.up)) - 1
-      if value > 0 { one.positive = [bucket: 1] } else { one.negative = [bucket: 1] }
+      if value > 0 { one.positive = [bucket: times] } else { one.negative = [bucket: times] }
     }
     merge(one)
   }
@@ -70,10 +70,10 @@ public struct Sketch: Equatable, Sendable {
     }
   }
 
-  /// The number that `share` of all numbers do not exceed, within `error`; nil without numbers.
+  /// The number that `share` of all numbers do not exceed, within `error`; nil without numbers, and where some were sums only.
   /// - Parameter share: 0 to 1; 0.95 for the 95th percentile.
   public func percentile(_ share: Double) -> Double? {
-    guard count > 0 else { return nil }
+    guard count > 0, zeros + positive.values.reduce(0, +) + negative.values.reduce(0, +) == count else { return nil }
     var rest = Swift.min(Swift.max(Int((share * Double(count)).rounded(.up)), 1), count)
     func clamped(_ value: Double) -> Double { Swift.min(Swift.max(value, min), max) }
     for (bucket, count) in negative.sorted(by: { $0.key > $1.key }) {
@@ -119,12 +119,20 @@ extension Sketch {
     return .object(members)
   }
 
-  /// nil if it is not one that `json` wrote.
+  /// `json` without the histogram: sketches that are made of it have no percentiles.
+  public var sums: JSONValue {
+    .object((json.object ?? []).filter { ["count", "sum", "min", "max"].contains($0.key) })
+  }
+
+  /// nil if it is not one that `json` or `sums` wrote.
   public init?(json: JSONValue) {
     guard let count = json["count"]?.int, let sum = json["sum"]?.double, let min = json["min"]?.double,
-      let max = json["max"]?.double, let scale = json["scale"]?.int, Self.scales.contains(scale),
-      let zeros = json["zeros"]?.int, zeros >= 0, min <= max, let positive = Self.buckets(json["positive"]),
-      let negative = Self.buckets(json["negative"])
+      let max = json["max"]?.double, min <= max, (0..<1 << 53).contains(count)
+    else { return nil }
+    (self.count, self.sum, self.min, self.max) = (count, sum, min, max)
+    if json["scale"] == nil { return }
+    guard let scale = json["scale"]?.int, Self.scales.contains(scale), let zeros = json["zeros"]?.int, zeros >= 0,
+      let positive = Self.buckets(json["positive"]), let negative = Self.buckets(json["negative"])
     else { return nil }
     var all = zeros
     for part in [positive, negative].flatMap(\.values) {
@@ -132,8 +140,8 @@ extension Sketch {
       guard !overflows else { return nil }
       all = sum
     }
-    guard all == count, all < 1 << 53 else { return nil }
-    (self.count, self.sum, self.min, self.max, self.scale) = (count, sum, min, max, scale)
+    guard all == count else { return nil }
+    self.scale = scale
     (self.zeros, self.positive, self.negative) = (zeros, positive, negative)
   }
 

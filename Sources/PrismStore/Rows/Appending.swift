@@ -92,6 +92,11 @@ struct Appending {
     return outcomes
   }
 
+  /// Stores a batch of the daemon's own as it is, within a transaction.
+  static func store(_ batch: ReportBatch, in transaction: StoreTransaction) throws(SQLiteError) -> BatchOutcome {
+    try Appending(transaction, [:]).store(batch, ids: .each)
+  }
+
   private func store(_ given: ReportBatch, ids: RowWriter.IDs) throws(SQLiteError) -> BatchOutcome {
     let batch =
       try rules[given.namespace].map { (rules) throws(SQLiteError) in
@@ -102,13 +107,16 @@ struct Appending {
     let namespace = try transaction.number(of: batch.namespace)
     if let app = batch.app { try AppUpdates(transaction).note(app, userID: batch.userID, namespace) }
     let form = try RowWriter.Form(
-      namespace: namespace, types: numbers(of: batch.types), context: contextUse(batch, namespace: namespace), ids: ids)
+      namespace: namespace, types: numbers(of: batch.types), context: contextUse(batch, namespace: namespace), ids: ids,
+      rules: batch.types.map { rules[batch.namespace]?.reduction(of: $0.type) })
     for queue in QueueID.all(of: namespace) {
       try Segments(transaction).makeRoom(queue)
       if batch.hasKeptTypes { try Ring(transaction).makeRoom(queue, bytesMax: batch.quota.ringBytesMax) }
     }
     var writer = RowWriter(batch, form, transaction)
-    writer.room = try Eviction(transaction).makeRoom(for: batch, namespace)
+    writer.room = try Eviction(transaction).makeRoom(
+      for: batch, namespace,
+      bytes: memory.state.repeats.bytesNeeded(for: batch, namespace) - form.bytesInWindows(of: batch))
     try writer.writeAll(scratch: &memory.scratch)
     memory.state.nextSequence = writer.nextSequence
     try count(writer.filtering.counts, namespace)
@@ -119,6 +127,10 @@ struct Appending {
       writer.outcome.hasReleased = try Triggers(transaction, namespace).look(at: batch, writer.outcome, by: triggers)
     }
     if rules[batch.namespace]?.countsHealth == true { try HealthBook(transaction).count(batch, writer.outcome) }
+    if let reductions = writer.reductions {
+      try reductions.write()
+      if try reductions.end() > 0 { writer.outcome.hasReleased = true }
+    }
     if writer.kept != nil { try Ring(transaction).overwrite(namespace, bytesMax: batch.quota.ringBytesMax) }
     if memory.state.shares[namespace]?.isComplete == true {
       let bytes = writer.leaving.metas.bytes + writer.leaving.payloads.bytes

@@ -19,12 +19,7 @@ struct Eviction: StoreOperations {
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   /// Makes room for a batch if the quota wants that. A user who holds no more than an equal share of the namespace loses
-  /// nothing to others.
-  func makeRoom(for batch: ReportBatch, _ namespace: Int) throws(SQLiteError) -> Room {
-    try makeRoom(for: batch, namespace, bytes: state.repeats.bytesNeeded(for: batch, namespace))
-  }
-
-  /// - Parameter batch: of the user that brings reports. - Parameter needed: their bytes.
+  /// nothing to others. - Parameter batch: of the user that brings reports. - Parameter needed: their bytes.
   func makeRoom(
     for batch: ReportBatch, _ namespace: Int, bytes needed: @autoclosure () -> Int
   ) throws(SQLiteError) -> Room {

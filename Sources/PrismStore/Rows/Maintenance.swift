@@ -26,6 +26,7 @@ struct Maintenance {
     if try sweepContexts() { return true }
     // A client that changes its version again and again keeps nothing else waiting.
     let isClearing = try AppUpdates.clearSlice(in: file)
+    try endWindows()
     let isExpiring = try RetentionPolicies(file).expireSlice()
     let isSweeping = try sweepTables()
     let isDeleting = try sweepDelivered()
@@ -36,6 +37,17 @@ struct Maintenance {
     let isMore = isExpiring || isClearing || isSweeping || isDeleting
     if !isMore && !isMoreFree && file.isCheckpointDue { file.checkpoint(cuts: isIdle) }
     return isMore || (isMoreFree && isIdle)
+  }
+
+  /// Makes rows of windows that are over, also while no report comes.
+  private func endWindows() throws(StoreError) {
+    let now = memory.held.time(file.options.time.uptime)
+    for (namespace, windows) in memory.state.counts.windows where windows.contains(where: { $0.value.end <= now }) {
+      let rows = try file.write { (transaction) throws(SQLiteError) in
+        try Reductions(transaction, namespace).end()
+      }
+      memory.policies.windowsEnded += rows
+    }
   }
 
   /// Tables of records that others took the place of.

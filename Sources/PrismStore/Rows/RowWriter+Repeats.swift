@@ -26,7 +26,7 @@ extension RowWriter {
     filtering.counts.collapsed += 1
     outcome.ids.append(entry.row)
     outcome.exceptions.append((index, .collapsed(reportID: entry.reportID)))
-    if hasID { try claimID(ofRepeated: entry.row) }
+    if hasID { try claimID(ofCounted: entry.row) }
     return true
   }
 

@@ -71,6 +71,13 @@ struct RowWriter {
     /// nil: rows carry the context's members themselves.
     let context: Int64?
     let ids: IDs
+    /// Of the batch's types; nil: its reports are rows of their own.
+    let rules: [ReportReduction?]
+
+    /// Bytes of the reports that become no row.
+    func bytesInWindows(of batch: ReportBatch) -> Int {
+      batch.rows.reduce(0) { rules[$1.type] == nil || batch.isKept($1) ? $0 : $0 + RepeatedRows.bytes(of: $1) }
+    }
   }
 
   let batch: ReportBatch
@@ -83,6 +90,8 @@ struct RowWriter {
   /// nil: no row of the batch goes to the ring.
   private(set) var kept: Target?
   var outcome: BatchOutcome
+  /// nil: no type of the batch has windows.
+  private(set) var reductions: Reductions?
   /// The rows of the batch that filters keep from the tables, and those that count others.
   var filtering: BatchFiltering
   /// The bytes that the quota leaves to this batch.
@@ -94,6 +103,7 @@ struct RowWriter {
     (self.batch, self.form, self.transaction) = (batch, form, transaction)
     leaving = Target(form.namespace, isRing: false, transaction)
     kept = batch.hasKeptTypes ? Target(form.namespace, isRing: true, transaction) : nil
+    if form.rules.contains(where: { $0 != nil }) { reductions = Reductions(transaction, form.namespace) }
     nextSequence = transaction.memory.state.nextSequence
     filtering = BatchFiltering(firstSequence: nextSequence)
     outcome = BatchOutcome(ids: [], epoch: transaction.memory.epoch.text)
@@ -147,6 +157,10 @@ struct RowWriter {
         return outcome.exceptions.append((index, .duplicate))
       }
     }
+    if let rule = form.rules[row.type], let isFirst = reductions?.add(row, batch, rule), id.priority != .kept {
+      if claims { try claimID(ofCounted: id, isClaimed: isClaimed) }
+      return leaveInWindow(id, at: index, reportID, isFirst: isFirst)
+    }
     if let repeated, try countOn(row, at: index, repeated, hasID: claims) { return }
     guard room.fits(bytes) else {
       outcome.ids.append(id)
@@ -159,6 +173,16 @@ struct RowWriter {
     if claims, !isClaimed { try claimID(for: id) }
     try insert(row, id: id, reportID: reportID, arena, &scratch)
     if let repeated { beginCounting(row, id, repeated, reportID: reportID) }
+  }
+
+  /// By the type's `reduce`. The first report of a window is counted as its row.
+  private mutating func leaveInWindow(
+    _ id: RowID, at index: Int, _ reportID: UnsafeRawBufferPointer?, isFirst: Bool
+  ) {
+    nextSequence += 1
+    outcome.ids.append(id)
+    outcome.exceptions.append((index, .collapsed(reportID: reportID.map { Array($0) })))
+    if !isFirst { filtering.counts.collapsed += 1 }
   }
 
   /// By the type's `sample`.
@@ -230,10 +254,10 @@ struct RowWriter {
     try transaction.row(ofClientID: key, namespace).map { RowID(value: $0) }
   }
 
-  /// The id that `knownRow` did not find is of a report that was counted on `row`: it is known for a day at least.
+  /// The id that `knownRow` did not find is of a report that was counted on `row`, or in a window: it is known for a day at least.
   /// It stays known as long as the row is held.
-  mutating func claimID(ofRepeated row: RowID) throws(SQLiteError) {
-    try claimID(for: row)
+  mutating func claimID(ofCounted row: RowID, isClaimed: Bool = false) throws(SQLiteError) {
+    if !isClaimed { try claimID(for: row) }
     let settle = try transaction.statement(.clientIDs(.deliver))
     settle.bind([":namespace": namespace, ":time": transaction.heldTime])
     try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in

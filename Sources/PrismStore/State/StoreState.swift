@@ -14,8 +14,12 @@ struct StoreState {
   var shares: [Int: UserShares] = [:]
   var contexts = ContextCache()
   var repeats = RepeatedRows()
-  /// The counts of notes, by namespace: reports that filters kept from becoming rows, and those of triggers, by their names.
-  var counts: (filtered: [Int: FilterCounts], triggers: [Int: [String: TriggerState]]) = ([:], [:])
+  /// The counts of notes, by namespace: reports that filters kept from becoming rows, those of triggers, by their names, and of
+  /// windows that are open, by their keys.
+  var counts:
+    (filtered: [Int: FilterCounts], triggers: [Int: [String: TriggerState]], windows: [Int: [String: OpenWindow]]) = (
+      [:], [:], [:]
+    )
   var apps = AppUpdateState()
   var salvage: SalvageProgress
   /// `client_ids` has ids of unknown users: see `ClientIDKey`.
@@ -134,11 +138,20 @@ extension StoreState {
       guard names.namespaces[release.queue.namespace] != nil else { throw .invalidContent }
       self[release.queue].releases.append(release)
     }
-    let prefix = TriggerState.keyPrefix
+    try readNotes(TriggerState.keyPrefix, connection) { namespace, name, value in
+      counts.triggers[namespace, default: [:]][name] = TriggerState(note: value)
+    }
+    try readNotes(OpenWindow.keyPrefix, connection) { namespace, name, value in
+      counts.windows[namespace, default: [:]][OpenWindow.keyPrefix + name] = OpenWindow(note: value)
+    }
+  }
+
+  private func readNotes(
+    _ prefix: String, _ connection: SQLiteConnection, _ body: (Int, String, [UInt8]) -> Void
+  ) throws(SQLiteError) {
     let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key GLOB '\(prefix)*'")
     try select.forEachRow(of: NoteRecord.Column.self) { row in
-      let name = String(row.text(.key).dropFirst(prefix.count))
-      counts.triggers[row.int(.namespace), default: [:]][name] = TriggerState(note: row.bytes(.value))
+      body(row.int(.namespace), String(row.text(.key).dropFirst(prefix.count)), row.bytes(.value))
     }
   }
 

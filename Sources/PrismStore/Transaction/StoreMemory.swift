@@ -61,6 +61,8 @@ final class StoreMemory {
 
 /// The configuration's policies for stored rows, and what they did, by namespace.
 struct PolicyState {
+  /// Rows of windows that ended while no report came, since the start (`reduce`).
+  var windowsEnded = 0
   /// Rows that were dropped.
   struct Dropped {
     var rows = 0

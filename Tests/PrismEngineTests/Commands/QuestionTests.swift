@@ -78,7 +78,8 @@ import Testing
       }
       let ledger = try await accounts(engine)
       #expect(ledger[.kept] == 3010 && ledger.isBalanced)
-      #expect(rig.lines.contains { $0.contains("a question was answered") && $0.contains("id=c1") })
+      #expect(
+        await rig.rig.runs { rig.lines.contains { $0.contains("a question was answered") && $0.contains("id=c1") } })
       #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["done": 1] })
     }
     #expect(try left(rig).isEmpty)
@@ -174,7 +175,10 @@ import Testing
       #expect(result.contains(one.words), "\(result)")
       #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == [one.label: 1] })
       #expect(CommandCounts.results.contains(one.label))
-      #expect(rig.lines.contains { $0.contains("a command was not carried out") && $0.contains("cause=\(one.label)") })
+      #expect(
+        await rig.rig.runs {
+          rig.lines.contains { $0.contains("a command was not carried out") && $0.contains("cause=\(one.label)") }
+        })
       #expect(try await accounts(engine)[.kept] == 100)
     }
     #expect(try left(rig).isEmpty)

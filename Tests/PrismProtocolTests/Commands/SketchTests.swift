@@ -12,6 +12,11 @@ import Testing
     ("all magnitudes", { Double(sign: .plus, exponent: Int.random(in: -1000...1000, using: &$0), significand: 1.3) }),
   ]
 
+  /// Without the sum, which is rounded in the order of the numbers.
+  private static func exact(_ sketch: Sketch) -> [JSONValue.Member] {
+    (sketch.json.object ?? []).filter { $0.key != "sum" }
+  }
+
   private func sketch(_ values: some Sequence<Double>) -> Sketch {
     values.reduce(into: Sketch()) { $0.add($1) }
   }
@@ -41,7 +46,7 @@ import Testing
     let all = sketch(parts.joined())
     for order in [parts, parts.reversed(), parts.shuffled(using: &random)] {
       let merged = order.reduce(into: Sketch()) { $0.merge(sketch($1)) }
-      #expect(merged.json.bytes.count == all.json.bytes.count && merged.scale == all.scale)
+      #expect(Self.exact(merged) == Self.exact(all))
       for share in [0.1, 0.5, 0.95] { #expect(merged.percentile(share) == all.percentile(share)) }
     }
   }

@@ -18,6 +18,8 @@ final class ReportTally {
   private let conditions: [FieldQuestion<Bool>]
   private let word: FieldQuestion<Int>?
   private let number: FieldQuestion<Double?>?
+  /// Of a row of `reduce`.
+  private let sketch: FieldQuestion<Sketch?>?
   private let members: MemberQuestions
   private let words = Words()
   private var counted = TallyTable(0)
@@ -35,6 +37,11 @@ final class ReportTally {
       word = nil
     }
     number = question.path.map { FieldQuestion(number: $0) }
+    sketch = question.path.map { path in
+      FieldQuestion([ReportReduction.key, "fields", path.joined(separator: ".")], absent: nil) { field, text in
+        (try? JSONValue(parsing: Array(field.bytes(in: text)))).flatMap { Sketch(json: $0) }
+      }
+    }
   }
 
   /// Memory of its numbers, as of `NumberCounts`.
@@ -52,8 +59,9 @@ final class ReportTally {
         guard let answers = try condition.answers(lines), answers.contains(true) else { return }
         held.append(answers)
       }
-      let (groups, numbers) = (try word?.answers(lines), try number?.answers(lines))
-      guard number == nil || numbers != nil else { return }
+      let (numbers, sketches) = (try number?.answers(lines), try sketch?.answers(lines))
+      guard number == nil || numbers != nil || sketches != nil else { return }
+      let groups = try word?.answers(lines)
       let values = try members.values(lines, hasTypes: grouping.key == .type)
       for run in wanted {
         let all = ids.contains(run.ids.lowerBound) && ids.contains(run.ids.upperBound)
@@ -67,10 +75,12 @@ final class ReportTally {
             guard type.isWanted else { continue }
             if grouping.key == .type { group = words.number(of: type) }
           }
-          if let numbers {
-            if let number = numbers[line] { numbered.change(time, grouping, group) { $0.add(number) } }
-          } else {
+          if number == nil {
             counted.change(time, grouping, group) { $0 += 1 }
+          } else if let number = numbers?[line] {
+            numbered.change(time, grouping, group) { $0.add(number) }
+          } else if let sketch = sketches?[line] {
+            numbered.change(time, grouping, group) { $0.add(sketch) }
           }
         }
       }
