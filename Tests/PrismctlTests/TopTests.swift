@@ -50,6 +50,19 @@ struct TopTests {
     #expect(rates?.storedBefore == [500, 500, 500])
   }
 
+  @Test("rings and triggers are shown: rows kept, overwritten and let go") func rings() {
+    var history = TopHistory()
+    let queue: JSONValue = ["keptBytes": 2048, "ledger": ["stored": 12, "kept": 5, "overwritten": 7]]
+    let triggers: JSONValue = ["crash": ["fired": 2, "rows": 40, "overBudget": 1]]
+    history.add(
+      StatusReport(controlJSON: ["namespaces": ["shop": ["meta": queue, "triggers": triggers], "quiet": [:]]]), now: 0)
+    let lines = Self.frame(history)
+    #expect(lines.contains("shop: ring: 5 rows kept, 2.0k, 7 overwritten"), "\(lines)")
+    #expect(
+      lines.contains { $0.hasPrefix("shop: trigger crash: fired 2 times, 40 rows let go, 1 times over its budget") })
+    #expect(!lines.contains { $0.hasPrefix("quiet: ring") })
+  }
+
   @Test("a daemon that was restarted counts from 0 again, which is no negative rate")
   func restart() {
     var history = Self.history()

@@ -141,18 +141,26 @@ struct StatusTable {
       + next.paddedLeft(9) + flow.paddedLeft(14)
   }
 
+  /// The rows that are kept and those that were overwritten, and the triggers; empty without them.
+  static func rings(_ name: String, _ namespace: NamespaceReport) -> [String] {
+    func sum(_ account: Ledger.Account) -> Int { namespace.meta.ledger[account] + namespace.payload.ledger[account] }
+    let (kept, overwritten) = (sum(.kept), sum(.overwritten))
+    let ring =
+      "\(name): ring: \(kept) rows kept, \(bytes(namespace.meta.keptBytes + namespace.payload.keptBytes))"
+      + (overwritten > 0 ? ", \(overwritten) overwritten" : "")
+    let triggers = namespace.triggers.map { trigger in
+      let (state, over) = (trigger.value, trigger.value.overBudget)
+      return "\(name): trigger \(trigger.name): fired \(state.fired) times, \(state.rows) rows let go"
+        + (over > 0 ? ", \(over) times over its budget" : "") + (state.tooSoon > 0 ? ", \(state.tooSoon) too soon" : "")
+    }
+    return (kept > 0 || overwritten > 0 ? [ring] : []) + triggers
+  }
+
   /// The rows that left without a delivery; empty if there are no such rows.
   private static func losses(_ name: String, _ namespace: NamespaceReport) -> [String] {
     let accounts: [Ledger.Account] = [.expired, .evicted, .cleared, .removed, .corrupt]
     let expiry = namespace.lastExpiry.map {
       "\(name): last expired at \($0.time): \($0.rows) rows, held for up to \($0.heldHours) h"
-    }
-    let kept = namespace.meta.ledger[.kept] + namespace.payload.ledger[.kept]
-    let ring = "\(name): ring: \(kept) rows kept, \(bytes(namespace.meta.keptBytes + namespace.payload.keptBytes))"
-    let triggers = namespace.triggers.map { trigger in
-      let (state, over) = (trigger.value, trigger.value.overBudget)
-      return "\(name): trigger \(trigger.name): fired \(state.fired) times, \(state.rows) rows let go"
-        + (over > 0 ? ", \(over) times over its budget" : "") + (state.tooSoon > 0 ? ", \(state.tooSoon) too soon" : "")
     }
     let sessions = namespace.sessions.flatMap { hour in
       let over = hour.leftOut > 0 ? ", \(hour.leftOut) left out: too many apps" : ""
@@ -160,7 +168,7 @@ struct StatusTable {
         ? nil
         : "\(name): this hour: \(hour.sessions) sessions of \(hour.apps) app versions, \(hour.crashes) crashes\(over)"
     }
-    return [expiry, kept > 0 ? ring : nil, sessions].compactMap { $0 } + triggers
+    return [expiry, sessions].compactMap { $0 } + rings(name, namespace)
       + RowKind.reports.compactMap { kind in
         let ledger = namespace[kind].ledger
         let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }

@@ -30,6 +30,7 @@ struct TopFrame {
     let said: [(String, Paint.Colour?)] =
       StatusTable.storeNotes(status.store).map { ($0, .red) }
       + namespaces.flatMap { StatusTable.notes($0.name, $0.value) }.map { ($0, .yellow) }
+      + namespaces.flatMap { StatusTable.rings($0.name, $0.value) }.map { ($0, nil) }
     let notes = said.flatMap { note in note.0.wrapped(size.columns).map { [($0, note.1)] as [Cell] } }
     let room = max(1, size.rows - top.count - 2)
     let notesShown = notes.prefix(max(0, min(notes.count, room / 2)))
