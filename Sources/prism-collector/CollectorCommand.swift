@@ -49,8 +49,8 @@ struct CollectorCommand: Sendable {
 
   /// Every command, in the order in which a word that is unknown is compared with them.
   static let all: [CollectorCommand] = [
-    .check, .migrate, .backup, .restore, .importing, .deviceKey, .device, .query, .record, .command, .job, .ask,
-    .crash, .notice, .output, .symbols, .release,
+    .check, .migrate, .backup, .restore, .erase, .importing, .deviceKey, .device, .query, .record, .command, .job,
+    .ask, .crash, .notice, .output, .symbols, .release,
   ]
 
   static let answersAsJSON = [

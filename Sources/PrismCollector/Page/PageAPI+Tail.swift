@@ -67,6 +67,8 @@ extension PageAPI {
 
 /// The newest reports for live tails. Tails with one filter share each look at the store, so thirty of them cost as one.
 actor TailLooks {
+  nonisolated let gate = ReadGate(countMax: 64, "64 live tails are open; close one", retryAfterSeconds: 5)
+
   struct Look: Sendable {
     /// The newest id of the store.
     var newest: Int64 = 0

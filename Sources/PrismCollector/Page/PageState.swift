@@ -9,13 +9,14 @@ final class PageState: Sendable {
   let snapshots: RecordSnapshots
   let exports: Exports
   let symbols: Symbolizer
-  /// Live tails, which end when the collector stops, and what they look at.
-  let tailing = ReadGate(countMax: 64, "64 live tails are open; close one", retryAfterSeconds: 5)
   let tails: TailLooks
+  let erasures: ErasureDesk
   let crashStates: CrashStateStore
   let notices: NoticeStore
   let jobs: JobStore
-  /// The crashes and devices that are held in memory, by the readers' namespaces.
+  /// Live tails, which end when the collector stops.
+  var tailing: ReadGate { tails.gate }
+  /// What is held in memory for the readers of some namespaces.
   private let views = Mutex<[Scope: View]>([:])
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
@@ -24,6 +25,7 @@ final class PageState: Sendable {
     symbols = Symbolizer(options.symbolFolder, log: log)
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
+    erasures = ErasureDesk(state: options.state, time: time, log: log)
     notices = NoticeStore(options.fleet)
     jobs = JobStore(options.fleet)
     crashStates = CrashStateStore(options.fleet)

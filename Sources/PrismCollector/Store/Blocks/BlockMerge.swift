@@ -49,7 +49,7 @@ struct BlockMerge {
   }
 
   /// A line without members: the rows behind it have no members in common.
-  private static let noCommon = Array(#"{"$common":{}}"#.utf8)[...]
+  static let noCommon = Array(#"{"$common":{}}"#.utf8)[...]
 
   /// The last line of common information between a row and the one before.
   private static func commonLine(_ metas: MetaBlock, before row: Int) -> ArraySlice<UInt8>? {

@@ -28,7 +28,7 @@ final class BlockReader {
   // MARK: Blocks
 
   /// The heads of blocks that may have what a filter wants, in its order. - Parameter take: false ends it.
-  private func forEachHead(
+  func forEachHead(
     _ filter: ReportFilter, of tables: StoreTables, _ take: (BlockHead) throws -> Bool
   ) throws {
     var left = filter.ids
@@ -100,7 +100,7 @@ final class BlockReader {
   }
 
   /// The blocks that have a report that the filter wants.
-  private func matching(
+  func matching(
     _ heads: [BlockHead], _ filter: ReportFilter, of tables: StoreTables
   ) throws -> [BlockHead] {
     let all = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)

@@ -81,6 +81,12 @@ actor StoreReader: ReportQueries {
     } catch let error as SQLiteError { throw await source.failure(error, since: since) }
   }
 
+  /// Runs statements outside of a transaction, on a connection for them, which may take minutes.
+  func apart(_ body: (any SQLDriver) throws -> Void) async throws(StoreFailure) {
+    let since = source.replacements
+    do { try body(try source.driver(isLong: true)) } catch { throw await source.failure(error, since: since) }
+  }
+
   /// - Parameter isFinal: the body asks for what is final.
   private func ask<Result>(
     isFinal: Bool = false, _ body: (StoreTables) throws -> Result
@@ -116,6 +122,10 @@ actor StoreReader: ReportQueries {
     try await ask {
       try blocks.merge(after: id, before: .max, day: { head in Int64(days.count { $0 <= head.id }) }, of: $0)
     }
+  }
+
+  func erasure(_ filter: ReportFilter, after id: Int64) async throws(StoreFailure) -> BlockErasure? {
+    try await ask { try blocks.erasure(filter, after: id, of: $0) }
   }
 
   // MARK: The page's questions
@@ -170,8 +180,12 @@ struct StoreReaders: Sendable {
 }
 
 /// The answers that the stores on SQLite and on PostgreSQL give alike.
-protocol ReadStore: PacketStore, RecordStore {
+protocol ReadStore: PacketStore, RecordStore, ReportEraser {
   var readers: StoreReaders { get }
+  /// Runs a transaction that changes blocks.
+  func changing<Value: Sendable>(
+    _ body: @Sendable (StoreTables) throws -> Value
+  ) async throws(StoreFailure) -> Value
 }
 
 extension ReadStore {

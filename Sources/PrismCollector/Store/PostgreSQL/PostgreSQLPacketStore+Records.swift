@@ -19,6 +19,38 @@ extension PostgreSQLPacketStore {
   }
 }
 
+// Erasing, on the same connection.
+extension PostgreSQLPacketStore {
+  private static let recordTables = ["records", "deleted_records", "record_tables", "record_answers", "streams"]
+
+  func changing<Value: Sendable>(
+    _ body: @Sendable (StoreTables) throws -> Value
+  ) async throws(StoreFailure) -> Value {
+    let result: Result<Value, Never> = try await writing.change { .success(try body($0)) }
+    return result.get()
+  }
+
+  func scrub(_ days: Set<Int64>) async throws(StoreFailure) {
+    try await readers.outputs.vacuum(
+      days.flatMap { day in
+        let name = RFC3339.text(unixMilliseconds: day * 86_400_000).prefix(10).filter { $0 != "-" }
+        return ["blocks_\(name)", "payloads_\(name)"]
+      } + Self.recordTables)
+  }
+}
+
+extension StoreReader {
+  /// Rewrites tables of PostgreSQL without what was deleted. One that is missing was dropped.
+  fileprivate func vacuum(_ tables: [String]) async throws(StoreFailure) {
+    try await apart { driver in
+      _ = try driver.horizon()  // opens the connection
+      for table in tables where try driver.rows("SELECT 1 WHERE to_regclass($1) IS NOT NULL", [table]).count == 1 {
+        _ = try driver.rows("VACUUM (FULL) \(table)", [])
+      }
+    }
+  }
+}
+
 extension PostgreSQLSetup: SQLSource {
   /// Of reading all records of a table.
   private static let longDeadline: Duration = .seconds(600)

@@ -153,6 +153,30 @@ actor SQLitePacketStore: ReadStore {
     }
   }
 
+  // MARK: Erasing
+
+  func changing<Value: Sendable>(_ body: @Sendable (StoreTables) throws -> Value) throws(StoreFailure) -> Value {
+    try perform("reports can't be erased", "reports are erased again") { database throws(SQLiteError) in
+      try database.connection.transaction { () throws(SQLiteError) in
+        try SQLiteError.only { try body(database.tables) }
+      }
+    }
+  }
+
+  func scrub(_ days: Set<Int64>) async throws(StoreFailure) {
+    for reader in readers.all + [database.merging] { await reader.close() }
+    try perform("erased reports can't be overwritten", "erased reports are overwritten again") {
+      _ throws(SQLiteError) in
+      // Its temporary file is on the disk: it is as large as the database.
+      let connection = try SQLiteConnection(.init(path: files.path, vfs: options.vfs))
+      try connection.execute("PRAGMA busy_timeout = 5000; PRAGMA temp_store = FILE; VACUUM")
+      guard try connection.firstInt("PRAGMA wal_checkpoint(TRUNCATE)") == 0 else {
+        throw SQLiteError(code: 5, message: "a reader holds the log of the database; erase again")
+      }
+    }
+    database.letGo()  // it remembers streams that may be gone
+  }
+
   // MARK: Maintaining
 
   func maintain() async throws(StoreFailure) -> Bool {

@@ -1,0 +1,120 @@
+import Glibc
+import PrismBase
+import PrismHTTP
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// Reports are erased for good: from the answers, and from the files.
+@Suite("Erasure") struct ErasureTests {
+  private static let kinds: [StoreRig.Kind] = [.sqlite, .postgresql]
+  private static let (secret, other) = ("customer-4711-secret", "customer-0815-stays")
+
+  /// 300 reports of two devices; every third has the secret in a member of its own, and all of `b` in common.
+  private static func fill(_ store: any PacketStore) async throws {
+    for number in 0..<30 {
+      let device = number % 3 == 0 ? "device-of-b" : "device-of-a"
+      _ = try await store.take(
+        StoreRig.packet(
+          Array(number * 10..<number * 10 + 10), device: device,
+          payload: number % 5 == 0 ? Array("payload of \(device)".utf8) : nil,
+          common: { _ in device == "device-of-b" ? #""owner":"\#(secret)","pad":"\#(pad)""# : nil },
+          members: { $0 % 3 == 0 ? #""customer":"\#(secret)""# : #""customer":"\#(other)""# }))
+    }
+    while try await store.maintain() {}
+  }
+
+  private static let pad = String(repeating: "p", count: 80)
+
+  private static func reports(_ store: any PacketStore) async throws -> [StoredReport] {
+    var filter = ReportFilter(scope: .everything)
+    (filter.limit, filter.hasPayloads) = (1000, true)
+    return try await store.page(filter)
+  }
+
+  private static func end(_ desk: ErasureDesk) async throws -> ErasureDesk.Job {
+    while await desk.jobs.last?.state == .running { try await Task.sleep(for: .milliseconds(20)) }
+    return try #require(await desk.jobs.last)
+  }
+
+  @Test("a field's reports are gone, the others stay as they were, and each is counted once", arguments: kinds)
+  func field(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    try await Self.fill(store)
+    let before = try await Self.reports(store)
+    let desk = ErasureDesk(state: rig.path, time: SystemTime(), log: rig.log)
+    let text = "customer = \(Self.secret)"
+    #expect(await desk.begin(.field(try MetaCondition(text), text: text), in: store, who: "me") != nil)
+    let job = try await Self.end(desk)
+    let kept = before.filter { !String(decoding: $0.meta, as: UTF8.self).contains(#""customer":"\#(Self.secret)""#) }
+    #expect(job.state == .done && job.counts.reports == before.count - kept.count && job.counts.reports == 100)
+    #expect(try await Self.reports(store) == kept)
+    let packet = try StoreRig.packet([1000])
+    #expect(try await store.take(packet) == .stored(chainIsBroken: false))
+    #expect(try await Self.reports(store).last.map(\.id) ?? 0 > before[before.count - 1].id, "no id is given again")
+    let receipt = try JSONValue(parsing: SmallFile.read(rig.path + "/erasures.ndjson"))
+    #expect(receipt["reports"] == 100 && receipt["where"]?.string == text && receipt["sha256"]?.string == job.receipt)
+    await store.close()
+  }
+
+  @Test("no byte of a device stays in the files of SQLite")
+  func sqliteFiles() async throws {
+    let rig = StoreRig()
+    let store = try rig.sqlite()
+    try await Self.fill(store)
+    let words = ["device-of-b", #""owner":"\#(Self.secret)"#]
+    let desk = ErasureDesk(state: rig.path, time: SystemTime(), log: rig.log)
+    #expect(try Self.count("device-of-b", in: [rig.path + "/collector.db", rig.path + "/collector.db-wal"]) > 0)
+    _ = await desk.begin(.device("device-of-b"), in: store, who: "me")
+    let job = try await Self.end(desk)
+    #expect(job.state == .done && job.counts.reports == 100, "\(job)")
+    for word in words {
+      #expect(try Self.count(word, in: [rig.path + "/collector.db", rig.path + "/collector.db-wal"]) == 0)
+    }
+    #expect(try await Self.reports(store).count == 200)
+    #expect(try await store.take(StoreRig.packet([1], device: "device-of-b")) == .stored(chainIsBroken: false))
+    await store.close()
+  }
+
+  private static func count(_ word: String, in paths: [String]) throws -> Int {
+    try paths.reduce(0) { count, path in
+      guard access(path, F_OK) == 0 else { return count }
+      let bytes = try SmallFile.read(path, bytesMax: 1 << 26)
+      return count + bytes.ranges(of: Array(word.utf8)).count
+    }
+  }
+
+  @Test("no byte of a device stays in the tables of PostgreSQL")
+  func postgreSQLFiles() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store()
+    try await Self.fill(store)
+    #expect(try await Self.tables(with: "device-of-b", rig).count > 2)
+    let folder = TemporaryFolder()
+    let desk = ErasureDesk(state: folder.path, time: SystemTime(), log: StoreRig().log)
+    _ = await desk.begin(.device("device-of-b"), in: store, who: "me")
+    let job = try await Self.end(desk)
+    #expect(job.state == .done && job.counts.reports == 100, "\(job)")
+    #expect(try await Self.tables(with: "device-of-b", rig) == [])
+    await store.close()
+  }
+
+  /// The tables and indexes whose files have a word.
+  private static func tables(with word: String, _ rig: PostgreSQLRig) async throws -> [[String]] {
+    _ = try await rig.sql("CHECKPOINT")
+    return try await rig.sql(
+      """
+      SELECT relname FROM pg_class WHERE relkind IN ('r', 't', 'i') AND oid >= 16384 AND relname !~ '^pg_stat'
+        AND pg_read_binary_file(pg_relation_filepath(oid), 0, 100000000, true) LIKE '%\(word)%'::bytea
+      """)
+  }
+
+  @Test("one erasure runs at a time, and a store without blocks has no erasure")
+  func refused() async throws {
+    let memory = ErasureDesk(state: "/", time: SystemTime(), log: StoreRig().log)
+    #expect(await memory.begin(.device("a"), in: MemoryPacketStore(), who: "me") == nil)
+  }
+}
