@@ -23,7 +23,7 @@ struct ErasedBlock: Sendable, Equatable {
 extension ReadStore {
   func eraseNext(_ filter: ReportFilter, after id: Int64) async throws(StoreFailure) -> ErasedBlock? {
     while true {
-      guard let found = try await readers.outputs.erasure(filter, after: id) else { return nil }
+      guard let found = try await readers.reports.erasure(filter, after: id) else { return nil }
       // It may be merged meanwhile.
       guard try await changing({ try $0.erase(found) }) else { continue }
       let received = found.former.received

@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismProtocol
 
@@ -31,7 +32,7 @@ extension PostgreSQLPacketStore {
   }
 
   func scrub(_ days: Set<Int64>) async throws(StoreFailure) {
-    try await readers.outputs.vacuum(
+    try await readers.reports.vacuum(
       days.flatMap { day in
         let name = RFC3339.text(unixMilliseconds: day * 86_400_000).prefix(10).filter { $0 != "-" }
         return ["blocks_\(name)", "payloads_\(name)"]
@@ -40,10 +41,28 @@ extension PostgreSQLPacketStore {
 }
 
 extension StoreReader {
+  /// For open transactions, ten a second.
+  private static let looksMax = 600
+
   /// Rewrites tables of PostgreSQL without what was deleted. One that is missing was dropped.
   fileprivate func vacuum(_ tables: [String]) async throws(StoreFailure) {
     try await apart { driver in
       _ = try driver.horizon()  // opens the connection
+      // An older transaction, of autovacuum too, would keep what was deleted in the tables.
+      let next = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint & 4294967295"
+      let mark = try SQLStatements(driver: driver).integer(next) ?? 0
+      let older = """
+        SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        AND age(backend_xmin) > age('\(mark)'::xid)
+        """
+      var looks = 0
+      while try !driver.rows(older, []).isEmpty {
+        looks += 1
+        guard looks < Self.looksMax else {
+          throw PostgreSQLError(kind: .lost, message: "an open transaction keeps what was deleted; erase again")
+        }
+        usleep(100_000)
+      }
       for table in tables where try driver.rows("SELECT 1 WHERE to_regclass($1) IS NOT NULL", [table]).count == 1 {
         _ = try driver.rows("VACUUM (FULL) \(table)", [])
       }
