@@ -104,7 +104,7 @@ struct DeadReportTests {
   func readiness() async throws {
     let rig = StoreRig()
     var options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
-    options.outputs = [Self.files(rig.path + "/missing/out")]
+    options.outputs = [Self.files("/dev/null/out")]
     let collector = try Collector(options, time: rig.time, log: rig.log)
     _ = try await collector.store.take(StoreRig.packet([1]))
     let running = Task { await collector.outputs[0].run() }

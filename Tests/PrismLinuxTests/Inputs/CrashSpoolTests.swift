@@ -31,7 +31,9 @@ import Testing
   ) async throws {
     try await withIngestRig { rig in
       let log = Logger(write: { [self] line in lines.withLock { $0.append(line) } })
-      let spool = CrashSpool(sink: rig.server, log: log, standardFolder: isConfigured ? "/none" : folder.path) { [self] result in
+      let spool = CrashSpool(
+        sink: rig.server, log: log, standardFolder: isConfigured ? "/none" : folder.path
+      ) { [self] result in
         counts.withLock { $0[result.status, default: 0] += 1 }
       }
       var settings = DaemonConfiguration.CrashSpool()

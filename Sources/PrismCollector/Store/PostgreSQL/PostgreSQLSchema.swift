@@ -6,7 +6,7 @@ import PrismProtocol
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 25
+  static let version = firstVersion + migrations.count
   /// The one that made the tables. Databases of builds before the first published version are not read.
   static let firstVersion = 22
   static let blockBits: Int64 = 10
