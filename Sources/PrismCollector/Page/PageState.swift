@@ -16,7 +16,7 @@ final class PageState: Sendable {
   let jobs: JobStore
   /// Live tails, which end when the collector stops.
   var tailing: ReadGate { tails.gate }
-  /// What is held in memory for the readers of some namespaces.
+  /// Crashes, releases and devices that are held in memory, by their readers' namespaces.
   private let views = Mutex<[Scope: View]>([:])
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64

@@ -65,7 +65,7 @@ actor ReleaseIndex {
   private(set) var cursor: Int64 = 0
   private var reading: Task<Result<Bool, StoreFailure>, Never>?
 
-  /// Whose reports it has.
+  /// Of the reports that it has.
   private let scope: Scope
 
   init(_ scope: Scope) { self.scope = scope }

@@ -48,12 +48,13 @@ extension StoreReader {
   fileprivate func vacuum(_ tables: [String]) async throws(StoreFailure) {
     try await apart { driver in
       _ = try driver.horizon()  // opens the connection
-      // An older transaction, of autovacuum too, would keep what was deleted in the tables.
+      // An older transaction, of autovacuum too, would keep what was deleted in the tables. One that wrote has no snapshot
+      // between its statements.
       let next = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint & 4294967295"
       let mark = try SQLStatements(driver: driver).integer(next) ?? 0
       let older = """
         SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-        AND age(backend_xmin) > age('\(mark)'::xid)
+        AND greatest(age(backend_xmin), age(backend_xid)) > age('\(mark)'::xid)
         """
       var looks = 0
       while try !driver.rows(older, []).isEmpty {

@@ -57,7 +57,8 @@ public actor CrashSpool {
   /// - Parameter standardFolder: where clients leave reports by default.
   /// - Parameter count: counts a report of the spool, and its answer as a status of HTTP; 507 for one that was deleted.
   public init(
-    sink: any SubmissionSink, time: any TimeSource = SystemTime(), log: Logger, standardFolder: String = "/var/spool/prism",
+    sink: any SubmissionSink, time: any TimeSource = SystemTime(), log: Logger,
+    standardFolder: String = "/var/spool/prism",
     count: @escaping @Sendable (IngestCounters.InputResult) -> Void
   ) {
     parts = Parts(sink: sink, time: time, log: log, standardFolder: standardFolder, count: count)
