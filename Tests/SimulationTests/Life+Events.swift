@@ -40,7 +40,7 @@ extension Life {
 
   // MARK: Clients
 
-  private func report(count: Int) throws {
+  func report(count: Int) throws {
     let index = Int.random(in: 0..<LifeSettings.names.count, using: &random)
     let name = LifeSettings.names[index]
     let user = Int.random(in: LifeReport.users.indices, using: &random)
@@ -91,8 +91,10 @@ extension Life {
 
   // MARK: The world
 
-  private func changeNetwork() {
-    networkKind = random.pick([.none, .metered, .metered, .unmetered, .unmetered])
+  private func changeNetwork() { set(random.pick([.none, .metered, .metered, .unmetered, .unmetered])) }
+
+  func set(_ kind: NetworkStatus.Kind) {
+    networkKind = kind
     note("network \(networkKind.rawValue)")
     incarnation.network.set(networkKind)
   }
@@ -108,7 +110,6 @@ extension Life {
     let step = (random.oneIn(2) ? 1 : -1) * Int64.random(in: 1...seconds * 1000, using: &random)
     note("the wall clock steps by \(step) ms")
     time.stepWallClock(milliseconds: step)
-    rules.wallClockWasStepped()
     // Ids are kept for 24 h of the wall clock: after a step a client's id may be new again.
     oracle.forgetRepeatable()
   }

@@ -102,10 +102,7 @@ final class Life: @unchecked Sendable {
     for name in LifeSettings.names {
       let window = notes[name].map { FlowWindow(note: $0, now: now) } ?? FlowWindow(now: now)
       guard let window else { throw Broken(description: "\(name): a damaged note") }
-      let started = notes[name].flatMap { try? JSONValue(parsing: $0) }?["startedUnixMs"]?.int.map { Int64($0) }
-      try rules.starts(
-        name, usedBytes: window.usedBytes, windowEndsIn: window.remaining(now), startedUnixMilliseconds: started,
-        now: now)
+      try rules.starts(name, usedBytes: window.usedBytes, windowEndsIn: window.remaining(now), now: now.uptime)
     }
   }
 
@@ -190,8 +187,7 @@ final class Life: @unchecked Sendable {
       try collector.saw(packet)
       try rules.begins(
         packet, estimatedBytes: OutgoingPacket.estimatedBytes(bodyBytes: request.body.count), network: networkKind,
-        settings: settings,
-        now: Instant(time))
+        settings: settings, now: time.uptime)
       let sentTime = request.header("Prism-Sent-Time").flatMap { Int64($0) } ?? 0
       for report in packet.reports {
         try oracle.expect(report, packet.line)
@@ -243,7 +239,7 @@ final class Life: @unchecked Sendable {
   private func ends(_ request: TransferRequest, _ answer: PostAnswer) {
     guard let line = Self.line(request) else { return }
     let packet = request.header("Prism-Packet-Id") ?? ""
-    rules.ends(line, packet, answer, now: Instant(time))
+    rules.ends(line, packet, answer, now: time.uptime)
     let outcome =
       switch answer.outcome {
       case .response(let status, _, _): String(status)

@@ -1,4 +1,5 @@
 import Foundation
+import PrismEngine
 import PrismTestSupport
 import Testing
 
@@ -74,5 +75,32 @@ struct SimulatedLifeTests {
     let second = try await Self.live(seed: seed, hours: 6)
     #expect(first.happenings > 100)
     #expect(first.traceHash == second.traceHash)
+  }
+
+  @Test("over restarts of the daemon no step of the wall clock begins a metered window", arguments: [-2, 2] as [Int64])
+  func meteredWindow(daysStepped: Int64) async throws {
+    let used = try await Stage.open(seed: 1) { stage in
+      let root = "/dev/shm/prism-life-\(UUID().uuidString)"
+      mkdir(root, 0o700)
+      defer { try? FileManager.default.removeItem(atPath: root) }
+      let life = try Life(stage, seed: 1, root: root)
+      defer { life.end() }
+      life.set(.metered)
+      func send() throws -> Int {
+        for _ in 0..<8 { try life.report(count: 20) }
+        try life.live(until: life.time.uptime + .seconds(700))
+        return life.rules.windows.values.reduce(0) { $0 + $1.usedBytes }
+      }
+      let milliseconds = daysStepped * 86_400_000
+      var used = [try send()]
+      life.time.stepWallClock(milliseconds: milliseconds)
+      // It throws where the daemon has counted anything else than what left.
+      try life.restart(after: .seconds(5))
+      life.time.stepWallClock(milliseconds: -2 * milliseconds)
+      used.append(try send())
+      try life.restart(after: .seconds(5))
+      return used
+    }
+    #expect(used[0] > 0 && used[1] > used[0], "\(used)")
   }
 }

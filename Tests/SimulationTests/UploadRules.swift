@@ -10,20 +10,15 @@ import PrismTestSupport
 struct UploadRules {
   typealias Line = SimulatedCollector.Line
 
-  /// A namespace's use of metered networks, as its window counts it.
+  /// A namespace's use of metered networks, as its window counts it. A life is one boot of the machine: the uptime alone ends
+  /// a window, and the wall clock says nothing of it.
   struct Window {
     var began: Duration
     var usedBytes = 0
-    /// Its notes may be lost or misread: the daemon's own count is taken over at its next start.
+    /// Its last note may be lost: the daemon's own count is taken over at its next start.
     var isUncertain = false
-    /// The wall clock was behind this at the last start, and ends the window should it be set right.
-    var startedUnixMilliseconds: Int64?
 
-    func isOver(_ now: Instant) -> Bool {
-      if now.uptime - began >= FlowWindow.length { return true }
-      guard let started = startedUnixMilliseconds else { return false }
-      return now.unixMilliseconds - started >= FlowWindow.length.wholeMilliseconds
-    }
+    func isOver(_ now: Duration) -> Bool { now - began >= FlowWindow.length }
   }
 
   private struct InFlight {
@@ -46,7 +41,7 @@ struct UploadRules {
 
   mutating func begins(
     _ packet: SimulatedCollector.Packet, estimatedBytes: Int, network: NetworkStatus.Kind, settings: LifeSettings,
-    now: Instant
+    now: Duration
   ) throws {
     let (line, name) = (packet.line, packet.line.namespace)
     let others = inFlight[line, default: [:]]
@@ -60,8 +55,8 @@ struct UploadRules {
       throw Broken(description: "\(line) is uploaded, though isUpload is off")
     }
     // A packet that leaves in the moment of the answer did not wait for it.
-    if let (until, saidAt) = notBefore[line], now.uptime < until, now.uptime > saidAt {
-      throw Broken(description: "\(line) was asked to wait until \(until), and is sent at \(now.uptime)")
+    if let (until, saidAt) = notBefore[line], now < until, now > saidAt {
+      throw Broken(description: "\(line) was asked to wait until \(until), and is sent at \(now)")
     }
     let isLoopback = settings[name].url?.contains("127.0.0.1") == true
     let isMetered = network == .metered && !isLoopback
@@ -86,7 +81,7 @@ struct UploadRules {
   }
 
   private mutating func beginsMetered(
-    _ packet: SimulatedCollector.Packet, _ settings: LifeSettings, _ now: Instant
+    _ packet: SimulatedCollector.Packet, _ settings: LifeSettings, _ now: Duration
   ) throws {
     let name = packet.line.namespace
     let stays = settings.wifiOnly(name)
@@ -99,7 +94,7 @@ struct UploadRules {
     }
   }
 
-  mutating func ends(_ line: Line, _ packet: String, _ answer: PostAnswer, now: Instant) {
+  mutating func ends(_ line: Line, _ packet: String, _ answer: PostAnswer, now: Duration) {
     if let upload = inFlight[line]?[packet], upload.isMetered {
       roll(line.namespace, now)
       let used = windows[line.namespace]!.usedBytes + answer.bytesSent + answer.bytesReceived - upload.estimatedBytes
@@ -111,22 +106,16 @@ struct UploadRules {
       announced[line] = (announced[line, default: []] + [headers["prism-window"].flatMap { Int($0) } ?? 1]).suffix(16)
     }
     guard [429, 503].contains(status), let seconds = headers["retry-after"].flatMap({ Int($0) }) else { return }
-    let until = max(notBefore[line]?.until ?? .zero, now.uptime + .seconds(seconds))
-    notBefore[line] = (until, now.uptime)
+    let until = max(notBefore[line]?.until ?? .zero, now + .seconds(seconds))
+    notBefore[line] = (until, now)
   }
 
-  private mutating func roll(_ name: NamespaceName, _ now: Instant) {
-    let window = windows[name] ?? Window(began: now.uptime)
-    windows[name] = window.isOver(now) ? Window(began: now.uptime) : window
+  private mutating func roll(_ name: NamespaceName, _ now: Duration) {
+    let window = windows[name] ?? Window(began: now)
+    windows[name] = window.isOver(now) ? Window(began: now) : window
   }
 
   // MARK: What the world does
-
-  /// Only the wall clock tells how long the daemon was down: what it says counts from the next start on.
-  mutating func wallClockWasStepped() {
-    for name in windows.keys { windows[name]!.isUncertain = true }
-    notBefore = [:]
-  }
 
   /// Counts that were not written down yet are lost.
   mutating func wasKilled() {
@@ -137,18 +126,12 @@ struct UploadRules {
   mutating func wasStopped() { (inFlight, announced) = ([:], [:]) }
 
   /// The daemon's count is taken over. - Throws: where nothing happened to it, and it is another one than before.
-  /// - Parameter startedUnixMilliseconds: as it was put down; nil: nothing was.
-  mutating func starts(
-    _ name: NamespaceName, usedBytes: Int, windowEndsIn: Duration, startedUnixMilliseconds: Int64?, now: Instant
-  ) throws {
+  mutating func starts(_ name: NamespaceName, usedBytes: Int, windowEndsIn: Duration, now: Duration) throws {
     if let window = windows[name], !window.isUncertain, !window.isOver(now) {
       guard usedBytes == window.usedBytes else {
         throw Broken(description: "\(name) had used \(window.usedBytes) bytes before the restart, and now \(usedBytes)")
       }
     }
-    let isAhead = startedUnixMilliseconds.map { $0 > now.unixMilliseconds } ?? false
-    windows[name] = Window(
-      began: now.uptime - (FlowWindow.length - windowEndsIn), usedBytes: usedBytes,
-      startedUnixMilliseconds: isAhead ? startedUnixMilliseconds : nil)
+    windows[name] = Window(began: now - (FlowWindow.length - windowEndsIn), usedBytes: usedBytes)
   }
 }
