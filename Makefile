@@ -13,10 +13,6 @@ RELEASE := env PRISM_COMMIT=$(shell git rev-parse --short=8 HEAD 2>/dev/null) sw
   -Xswiftc -cross-module-optimization \
   -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
 BINARIES ?= .build/static/release
-# Debug programs and tests, for all that runs them here. Without an index for editors and information for debuggers they take
-# a third less time; `DEBUG_FLAGS=` gives both, and builds all again.
-DEBUG_FLAGS ?= --disable-index-store -debug-info-format none
-DEBUG = swift build $(DEBUG_FLAGS)
 
 # Where `make install` puts what; a package overrides them.
 PREFIX ?= /usr/local
@@ -27,7 +23,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 # The suites of `make unit`.
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
-.PHONY: help bootstrap build run run-postgres sdk-check site tests unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads
+.PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads
 .PHONY: test-page bench-views page-shots diagrams terminal walks clients test-clients soak-clients soak-adversary soak-inputs
 .PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-upgrade test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-records soak-disk-full soak-fuzz fuzz
 help: ## this list
@@ -95,12 +91,12 @@ diagrams: ## the diagrams of the pages, docs/diagrams/*.svg, from their sources
 	@scripts/diagrams
 
 terminal: ## pictures of prismctl's commands at two sizes of a terminal, docs/terminal, from a demo
-	for program in $(PROGRAMS); do $(DEBUG) --product $$program || exit; done
+	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	@scripts/terminal-pictures .build/debug
 
-walks: ## the guides for developers, backend engineers, fleets, records, the recorder and scale, followed from an empty folder, with the time of each step
+walks: ## the guides for developers, backend engineers, fleets, records and scale, followed from an empty folder, with the time of each step
 	@scripts/bootstrap build test postgres
-	for program in $(PROGRAMS); do $(DEBUG) --product $$program || exit; done
+	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	@scripts/walks .build/debug
 
 site: ## the documentation as a site, into .build/site
@@ -134,12 +130,12 @@ test-clients: clients ## the client libraries, alone and against the real daemon
 	$(MAKE) --no-print-directory -C clients/c -j2 test
 	mypy --strict clients/python/src
 	for test in clients/python/tests/test_*.py; do python3 $$test || exit; done
-	for program in $(PROGRAMS) client-load-swift; do $(DEBUG) --product $$program || exit; done
+	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
 	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.SwiftTests scenario.PythonTests scenario.SharedSpoolTests records documentation crashes run | \
 	  xargs -P 3 -n 1 python3 -m unittest
 
 soak-clients: clients ## 100,000 reports from eight threads for each client library
-	for program in $(PROGRAMS) client-load-swift; do $(DEBUG) --product $$program || exit; done
+	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
 	PRISM_CLIENT_REPORTS=100000 python3 -m unittest discover --start-directory Tests/ClientTests
 
 test-release: fuzz mutants test-package test-optimized test-upgrade ## what a release needs beside make test: libFuzzer, every mutant is killed, the package works
@@ -155,7 +151,7 @@ test-package: deb ## the package on a clean Debian with systemd: the operator's 
 
 test-page: ## the pages of collector and daemon in Chromium: every view, narrow and wide, light and dark; a rollout to real daemons
 	@scripts/bootstrap page
-	for program in $(PROGRAMS); do $(DEBUG) --product $$program || exit; done
+	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	scripts/test-page .build/debug
 
 bench-views: build ## how long each view of the page takes: ROWS=1000000 STORE=sqlite or postgresql, at most SLOWEST=1 s
@@ -163,7 +159,7 @@ bench-views: build ## how long each view of the page takes: ROWS=1000000 STORE=s
 
 page-shots: ## pictures of the page into docs/, from a collector with a made-up fleet
 	@scripts/bootstrap page
-	$(DEBUG) --product prism-collector
+	swift build --product prism-collector
 	scripts/test-page .build/debug test_page.EmptyTests
 	.build/page-tools/bin/python scripts/page-shots .build/debug
 
@@ -172,7 +168,7 @@ test-images: images ## the OCI images: what is in them, and a report from one to
 
 # `make test-release` is apart: with the builds that it needs, CI would take more than its 40 minutes.
 test: bootstrap lint ## everything that CI runs
-	$(DEBUG) --build-tests
+	swift build --build-tests
 	# Four at a time: of 160 suites at once, none gets a core before its deadlines pass.
 	scripts/run-suites 4 --skip 'EndToEndTests|PrismLinuxTests'
 	# Apart: their sockets have deadlines, and tests that load both cores would starve them.
@@ -185,11 +181,8 @@ test: bootstrap lint ## everything that CI runs
 	$(MAKE) --no-print-directory test-clients
 	scripts/walks .build/debug
 
-tests: ## the debug programs and the tests, built and not run
-	$(DEBUG) --build-tests
-
 unit: ## the suites that need no root, no network and no started program
-	$(DEBUG) --build-tests
+	swift build --build-tests
 	swift test --skip-build --filter '$(UNIT)'
 
 coverage: bootstrap ## the share of lines that the tests run, by module, held to a floor (scripts/coverage)
@@ -206,7 +199,7 @@ mutants: ## break one rule at a time, which a named suite must notice (scripts/m
 soak: soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads soak-inputs soak-damage soak-starts soak-busy soak-migrations soak-model soak-records soak-disk-full soak-life soak-clients soak-fuzz soak-adversary mutants ## every fault rig, long
 
 soak-build: bootstrap
-	$(DEBUG) --build-tests
+	swift build --build-tests
 soak-power-loss: soak-build ## 100,000 power losses
 	PRISM_SOAK=250 swift test --skip-build --filter PowerLoss
 soak-io: soak-build ## every I/O call of the store fails in its turn
