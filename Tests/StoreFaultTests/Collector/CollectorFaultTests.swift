@@ -116,6 +116,34 @@ extension StoreFaults {
     @Test("a sender who is not found in the index of names begins no new stream")
     func damagedName() async throws { try await damage(seed: 1_227_611_653_990_002_584, rounds: 16) }
 
+    /// With this seed both copies of the names of senders were noise, and a packet was stored again and brought over.
+    @Test("a packet that is stored again before its reports are brought over is there once", .timeLimit(.minutes(5)))
+    func storedAgain() async throws { try await damage(seed: 7_153_644_491_867_130_336, rounds: 46) }
+
+    @Test("without the names of senders a packet that is sent again is stored, and its earlier copy is left out")
+    func lostNames() async throws {
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("lost names of senders of the collector"))
+      let rig = PacketStoreFolder()
+      var workload = PacketWorkload()
+      var store = try rig.open()
+      await workload.run(store, rounds: 30, using: &random)
+      await store.close()
+      let path = rig.folder.path + "/collector.db"
+      for name in ["streams", "streams_name"] {
+        let page = try SQLiteConnection(.init(path: path, isReadOnly: true))
+          .firstInt("SELECT rootpage FROM sqlite_schema WHERE name = '\(name)'")
+        let place = (Int(try #require(page)) - 1) * PacketSchema.pageBytes
+        FileDamage.zeroes(at: place, count: PacketSchema.pageBytes).apply(to: path, using: &random)
+      }
+      store = try rig.open()
+      let again = workload.known.enumerated().filter { $0.offset % 3 == 1 }.map(\.element)
+      let outcomes = try await store.take(again.map { PacketSubmission(packet: $0, isLate: true) })
+      #expect(!outcomes.contains(.duplicate), "no packet is known before the reports are brought over")
+      let verdict = try await Self.verdictAfterDamage(store, workload)
+      #expect(verdict.isClean && Self.isSetAside(rig), "\(verdict)")
+      await store.close()
+    }
+
     private func damage(seed: UInt64, rounds: Int) async throws {
       var random = SeededRandom(seed: seed)
       var (lost, forgotten, setAside) = (0, 0, 0)

@@ -30,10 +30,13 @@ extension BlockReader {
       guard try !matching([head], filter, of: tables).isEmpty, let block = try open(head, of: tables) else {
         return true
       }
-      let (kept, erased) = block.without(filter)
+      var erased: [Int64] = []
+      _ = block.forEach(filter, filter.metas.map { FieldQuestion($0) }) { report in
+        erased.append(report.id)
+        return true
+      }
       guard !erased.isEmpty else { return true }
-      let row = try kept.map { try $0.row(try OpenedBlock($0, CommonCache()).reports, try RestPacker()) }
-      found = BlockErasure(former: head, kept: row, erased: erased)
+      found = BlockErasure(former: head, kept: try block.without(Set(erased))?.row(), erased: erased.sorted())
       return false
     }
     return found
@@ -41,14 +44,8 @@ extension BlockReader {
 }
 
 extension OpenedBlock {
-  /// - Returns: the other reports as a block, and the ids of those that the filter wants. A packet may get gaps.
-  fileprivate func without(_ filter: ReportFilter) -> (kept: ReportBlock?, erased: [Int64]) {
-    var erased: [Int64] = []
-    _ = forEach(filter, filter.metas.map { FieldQuestion($0) }) { report in
-      erased.append(report.id)
-      return true
-    }
-    let gone = Set(erased)
+  /// - Returns: the reports without those of these ids, as a block; nil: no report stays. A packet may get gaps.
+  func without(_ gone: Set<Int64>) -> ReportBlock? {
     var (runs, text, common, row): ([ReportBlock.Run], [UInt8], ArraySlice<UInt8>, Int) = ([], [], [], -1)
     func add(line: ArraySlice<UInt8>) {
       if !text.isEmpty { text.append(UInt8(ascii: "\n")) }
@@ -73,7 +70,7 @@ extension OpenedBlock {
         add(line: metas.text[metas.rows[row].line])
       }
     }
-    return (runs.isEmpty ? nil : ReportBlock(runs: runs, text: text), erased.sorted())
+    return runs.isEmpty ? nil : ReportBlock(runs: runs, text: text)
   }
 }
 

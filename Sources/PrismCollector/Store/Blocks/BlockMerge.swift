@@ -112,8 +112,7 @@ extension BlockReader {
 
   private func packed(_ heads: [BlockHead], _ blocks: [OpenedBlock]) -> BlockMerge.Result? {
     do {
-      let block = BlockMerge.block(of: blocks)
-      let (head, body) = try block.row(try OpenedBlock(block, CommonCache()).reports, try RestPacker())
+      let (head, body) = try BlockMerge.block(of: blocks).row()
       return .merged(former: heads, head: head, body: body)
     } catch { return nil }  // without memory they stay as they are
   }

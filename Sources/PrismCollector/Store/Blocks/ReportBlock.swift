@@ -83,6 +83,11 @@ struct ReportBlock: Sendable {
     let body = try packed(packer)
     return (BlockHead(runs, reports, textBytes: text.count, body: body), body)
   }
+
+  /// The same of a block that was made of others.
+  func row() throws -> (head: BlockHead, body: [UInt8]) {
+    try row(try OpenedBlock(self, CommonCache()).reports, try RestPacker())
+  }
 }
 
 extension ReportBlock.Run {

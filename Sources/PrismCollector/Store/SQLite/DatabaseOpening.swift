@@ -173,8 +173,8 @@ struct DatabaseOpening {
       unreadable == 0 ? .info : .error,
       unreadable == 0
         ? "the packet ids of a database that was set aside are known"
-        : "packet ids of a database that was set aside can't be read: such a packet that is sent again is stored again, "
-          + "unless a report of it is brought over before",
+        : "packet ids of a database that was set aside can't be read: such a packet that is sent again before its reports are "
+          + "brought over is stored again, and they are left out",
       ["file": name, "ids": String(ids), "unreadable": String(unreadable)])
   }
 
@@ -205,6 +205,7 @@ struct DatabaseOpening {
       """
       UPDATE streams SET packets = max(packets, (SELECT count(*) FROM packets WHERE stream = streams.id))
       """)
+    try database.set(PacketDatabase.adoptedFact, try database.connection.firstInt("SELECT max(id) FROM packets") ?? 0)
     // Where the last id can't be read, new reports get ids far behind it.
     try database.skipReports(upTo: source.newestReport ?? 1 << 40)
     let served = max(source.servedSeconds, try database.fact("served_seconds") ?? 0)

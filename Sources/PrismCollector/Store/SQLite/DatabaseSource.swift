@@ -10,7 +10,7 @@ final class DatabaseSource {
   struct Found {
     var head: BlockHead
     var body: [UInt8]
-    var runs: [ReportBlock.Run]
+    var block: OpenedBlock
     var payloads: [(report: Int64, bytes: [UInt8])] = []
   }
 
@@ -173,8 +173,8 @@ final class DatabaseSource {
   /// nil if the block is damaged.
   private func found(_ head: BlockHead) -> Found? {
     guard let body = try? tables.body(of: head.id), let opened = reader.opened(head, body) else { return nil }
-    var found = Found(head: head, body: body, runs: opened.block.runs)
-    for run in found.runs where run.stream.kind.hasPayload {
+    var found = Found(head: head, body: body, block: opened)
+    for run in opened.block.runs where run.stream.kind.hasPayload {
       for report in run.ids {
         // Damaged ones are left out: their reports say so.
         guard let payload = try? tables.payload(of: report, received: run.received) else { continue }

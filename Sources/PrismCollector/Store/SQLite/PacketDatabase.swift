@@ -76,13 +76,31 @@ final class PacketDatabase {
     notedDay = day
   }
 
-  /// A block of another database, under the ids that it has there. - Returns: false: there are reports of these ids.
-  func adopt(_ found: DatabaseSource.Found) throws(SQLiteError) -> Bool {
+  /// The last row of `packets` that was taken over from another database, without the reports.
+  static let adoptedFact = "adopted_packet"
+
+  /// A block of another database, under the ids that it has there. Packets that were stored here are left out: their ids
+  /// could not be read there. - Returns: how many reports it brings; 0, too, if there are reports of these ids.
+  func adopt(_ found: DatabaseSource.Found) throws(SQLiteError) -> Int {
     try SQLiteError.only {
-      guard try tables.heads(found.head.ids, isNewestFirst: false, limit: 1).isEmpty else { return false }
-      try tables.insert(found.head, found.body)
-      try tables.insert(payloads: found.payloads)
-      return true
+      guard try tables.heads(found.head.ids, isNewestFirst: false, limit: 1).isEmpty else { return 0 }
+      let adopted = try fact(Self.adoptedFact) ?? .max
+      var (stored, unknown) = (Set<Int64>(), [(PacketID, of: Int64, number: Int64)]())
+      for run in found.block.block.runs {
+        let stream = try streams.findOrAdd(run.stream)
+        if let row = try streams.row(of: run.packet, of: stream.number) {
+          if row > adopted { stored.formUnion(run.ids) }
+        } else {
+          unknown.append((run.packet, stream.number, stream.packets))
+        }
+      }
+      let isWhole = stored.isEmpty
+      let kept = try isWhole ? (head: found.head, body: found.body) : found.block.without(stored)?.row()
+      guard let kept else { return 0 }
+      try tables.insert(kept.head, kept.body)
+      try tables.insert(payloads: found.payloads.filter { !stored.contains($0.report) })
+      for (packet, stream, number) in unknown { try streams.add(packet, of: stream, number: number, day: 0) }
+      return kept.head.rows
     }
   }
 

@@ -236,15 +236,7 @@ struct SQLiteMaintenance {
     let slice = source.blocks(after: cursor)
     try database.connection.transaction { () throws(SQLiteError) in
       var saved = 0
-      for found in slice.blocks where try database.adopt(found) {
-        saved += found.head.rows
-        for run in found.runs {
-          // Its id may be among those that could not be read.
-          let stream = try database.streams.findOrAdd(run.stream)
-          if try database.streams.has(run.packet, of: stream.number) { continue }
-          try database.streams.add(run.packet, of: stream.number, number: stream.packets, day: 0)
-        }
-      }
+      for found in slice.blocks { saved += try database.adopt(found) }
       try database.connection.execute(
         """
         UPDATE imports SET cursor = \(slice.cursor), saved = saved + \(saved), lost = lost + \(slice.lost),

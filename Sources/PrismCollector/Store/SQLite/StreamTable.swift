@@ -23,7 +23,7 @@ struct StreamTable {
       UPDATE streams SET last_packet = :packet, packets = packets + 1, ledger = coalesce(:ledger, ledger),
         received_time = :received_time WHERE id = :id RETURNING packets
       """)
-    findPacket = try connection.prepare("SELECT 1 FROM packets WHERE stream = :stream AND packet = :packet")
+    findPacket = try connection.prepare("SELECT id FROM packets WHERE stream = :stream AND packet = :packet")
     insertPacket = try connection.prepare(
       "INSERT OR IGNORE INTO packets (stream, packet, number, day) VALUES (:stream, :packet, :number, :day)")
   }
@@ -87,10 +87,13 @@ struct StreamTable {
     statement.bind(":kind", stream.kind.name)
   }
 
-  func has(_ packet: PacketID, of stream: Int64) throws(SQLiteError) -> Bool {
+  func has(_ packet: PacketID, of stream: Int64) throws(SQLiteError) -> Bool { try row(of: packet, of: stream) != nil }
+
+  /// Of a packet that is known.
+  func row(of packet: PacketID, of stream: Int64) throws(SQLiteError) -> Int64? {
     findPacket.bind(":stream", stream)
     findPacket.bind(":packet", packet.bytes)
-    return try findPacket.hasRow()
+    return try findPacket.firstInt()
   }
 
   /// - Parameter number: the packet's place in its stream, from 1.
