@@ -48,13 +48,13 @@ extension StoreReader {
   fileprivate func vacuum(_ tables: [String]) async throws(StoreFailure) {
     try await apart { driver in
       _ = try driver.horizon()  // opens the connection
-      // An older transaction, of autovacuum too, would keep what was deleted in the tables. One that wrote has no snapshot
-      // between its statements.
+      // A snapshot that is older, of autovacuum too, would keep what was deleted in the tables. So would a new one, while a
+      // transaction that began to write before runs in any database of the server.
       let next = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint & 4294967295"
       let mark = try SQLStatements(driver: driver).integer(next) ?? 0
       let older = """
-        SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-        AND greatest(age(backend_xmin), age(backend_xid)) > age('\(mark)'::xid)
+        SELECT 1 FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND (age(backend_xid) > age('\(mark)'::xid)
+          OR datname = current_database() AND age(backend_xmin) > age('\(mark)'::xid))
         """
       var looks = 0
       while try !driver.rows(older, []).isEmpty {
