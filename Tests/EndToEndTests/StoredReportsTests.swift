@@ -47,7 +47,7 @@ import Testing
       try await harness.reload()
       try await harness.waitUntilSent(["shop"])
       #expect(try await places("r4", harness) == ["delivered"])
-      #expect(try await places("r3", harness) == [])
+      #expect(try await places("r3", harness) == ["dropped"])
       let status = try await harness.status()
       #expect(Harness.rows(status, "shop", "meta", "removed") == 3)
       #expect(Harness.rows(status, "shop", "meta", "delivered") == 3)
