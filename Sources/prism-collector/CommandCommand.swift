@@ -96,13 +96,8 @@ enum CommandSending {
   private static func signatures(
     _ draft: CommandDraft, _ namespace: NamespaceName, _ expression: String, _ desk: CollectorDesk
   ) async throws(Fault) -> JSONValue {
-    var devices: [String] = []
-    try await desk.devices(where: expression, sort: "device") { device in
-      devices += [device["device"]?.string].compactMap(\.self)
-      return true
-    }
     var members: [JSONValue.Member] = []
-    for device in devices {
+    for device in try await desk.devices(where: expression) {
       guard let id = CommandRequest.id(of: draft.id.text, for: device) else { continue }
       let signature = try draft.request(namespace, device, id: id).signature ?? []
       members.append(.init(device, .string(Base64.encode(signature))))

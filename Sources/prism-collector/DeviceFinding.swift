@@ -40,11 +40,7 @@ enum DeviceFinding {
   private static func tag(
     _ desk: CollectorDesk, _ expression: String, _ patch: JSONValue, _ namespace: NamespaceName
   ) async throws(Fault) -> Int32 {
-    var found: [String] = []
-    try await desk.devices(where: expression, sort: "device") { device in
-      found += [device["device"]?.string].compactMap(\.self)
-      return true
-    }
+    let found = try await desk.devices(where: expression)
     for device in found {
       let records = RecordDesk(desk, namespace: namespace, table: .tags, device: device)
       _ = try await records.patch(DeviceTags.Source.operator.rawValue, fields: patch.text)

@@ -105,6 +105,16 @@ package final class CollectorDesk {
       after = next
     }
   }
+
+  /// The devices that an expression chooses now, by their ids.
+  package func devices(where expression: String) async throws(Fault) -> [String] {
+    var found: [String] = []
+    try await devices(where: expression, sort: "device") { device in
+      found += [device["device"]?.string].compactMap(\.self)
+      return true
+    }
+    return found
+  }
 }
 
 /// The collector that runs with a state folder, asked over the socket that only the folder's owner can open.

@@ -87,10 +87,11 @@ struct HeldClock: Equatable {
 
   /// How long a row is held: what its created time says, if it came then. - Parameter stated: milliseconds.
   func age(of sequence: Int64, stated: Int64, _ uptime: Duration) -> Duration {
-    let marks = marks.filter { $0.time < recent.first?.time ?? .max } + recent
-    let (now, next) = (time(uptime), marks.firstIndex { $0.sequence > sequence } ?? marks.endIndex)
-    let least = next < marks.endIndex ? now - marks[next].time : 0
-    let most = next > 0 ? now - marks[next - 1].time : least
+    let (now, older) = (time(uptime), marks.prefix { $0.time < recent.first?.time ?? .max })
+    let next = older.first { $0.sequence > sequence } ?? recent.first { $0.sequence > sequence }
+    let before = recent.last { $0.sequence <= sequence } ?? older.last { $0.sequence <= sequence }
+    let least = next.map { now - $0.time } ?? 0
+    let most = before.map { now - $0.time } ?? least
     return .milliseconds(min(max(stated, least), max(most, least)))
   }
 

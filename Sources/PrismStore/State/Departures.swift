@@ -14,6 +14,7 @@ struct Departures {
   private var freed: [Freed] = []
 
   mutating func add(_ members: IDRuns, _ queue: QueueID, to account: Ledger.Account, unixMilliseconds: Int64) {
+    guard !members.isEmpty else { return }  // these would take room, and not be bounded
     departures.append((queue, members, .dropped(account, unixMilliseconds: unixMilliseconds)))
     runCount += members.runs.count
     guard runCount > Self.runsMax else { return }

@@ -61,8 +61,6 @@ final class StoreMemory {
 
 /// The configuration's policies for stored rows, and what they did, by namespace.
 struct PolicyState {
-  /// Rows of windows that ended while no report came, since the start (`reduce`).
-  var windowsEnded = 0
   /// Rows that were dropped.
   struct Dropped {
     var rows = 0
@@ -79,6 +77,8 @@ struct PolicyState {
   var expiring: [NamespaceName: Dropped] = [:]
   /// The last one that was complete.
   var expiries: [NamespaceName: Expiry] = [:]
+  /// Rows of windows that ended while no report came, since the start (`reduce`).
+  var windowsEnded = 0
   var departures = Departures()
 }
 

@@ -123,25 +123,38 @@ extension StoreFaults {
     @Test("without the names of senders a packet that is sent again is stored, and its earlier copy is left out")
     func lostNames() async throws {
       var random = SeededRandom(seed: SeededRandom.announcedSeed("lost names of senders of the collector"))
-      let rig = PacketStoreFolder()
-      var workload = PacketWorkload()
-      var store = try rig.open()
-      await workload.run(store, rounds: 30, using: &random)
-      await store.close()
+      let (rig, workload) = try await Self.filled(using: &random)
       let path = rig.folder.path + "/collector.db"
       for name in ["streams", "streams_name"] {
-        let page = try SQLiteConnection(.init(path: path, isReadOnly: true))
-          .firstInt("SELECT rootpage FROM sqlite_schema WHERE name = '\(name)'")
-        let place = (Int(try #require(page)) - 1) * PacketSchema.pageBytes
+        let place = try Self.rootPage(of: name, path)
         FileDamage.zeroes(at: place, count: PacketSchema.pageBytes).apply(to: path, using: &random)
       }
-      store = try rig.open()
+      let store = try rig.open()
       let again = workload.known.enumerated().filter { $0.offset % 3 == 1 }.map(\.element)
       let outcomes = try await store.take(again.map { PacketSubmission(packet: $0, isLate: true) })
       #expect(!outcomes.contains(.duplicate), "no packet is known before the reports are brought over")
       let verdict = try await Self.verdictAfterDamage(store, workload)
       #expect(verdict.isClean && Self.isSetAside(rig), "\(verdict)")
       await store.close()
+    }
+
+    /// A store that was closed after a while.
+    private static func filled(
+      using random: inout SeededRandom
+    ) async throws -> (rig: PacketStoreFolder, workload: PacketWorkload) {
+      let rig = PacketStoreFolder()
+      var workload = PacketWorkload()
+      let store = try rig.open()
+      await workload.run(store, rounds: 30, using: &random)
+      await store.close()
+      return (rig, workload)
+    }
+
+    /// The place in the file of the first page of a table or an index.
+    private static func rootPage(of name: String, _ path: String) throws -> Int {
+      let page = try SQLiteConnection(.init(path: path, isReadOnly: true))
+        .firstInt("SELECT rootpage FROM sqlite_schema WHERE name = '\(name)'")
+      return (Int(try #require(page)) - 1) * PacketSchema.pageBytes
     }
 
     private func damage(seed: UInt64, rounds: Int) async throws {
@@ -207,19 +220,14 @@ extension StoreFaults {
     @Test("an index damaged while the collector was stopped is found at the next start: no packet id is forgotten")
     func damagedIndex() async throws {
       var random = SeededRandom(seed: SeededRandom.announcedSeed("a damaged index of the collector"))
-      let rig = PacketStoreFolder()
-      var workload = PacketWorkload()
-      var store = try rig.open()
-      await workload.run(store, rounds: 30, using: &random)
-      await store.close()
+      let (rig, workload) = try await Self.filled(using: &random)
       let path = rig.folder.path + "/collector.db"
-      let page = try SQLiteConnection(.init(path: path, isReadOnly: true))
-        .firstInt("SELECT rootpage FROM sqlite_schema WHERE name = 'packets_name'")
+      let end = try Self.rootPage(of: "packets_name", path) + PacketSchema.pageBytes
       let file = try FileHandle(forUpdating: URL(filePath: path))
-      try file.seek(toOffset: UInt64(try #require(page)) * UInt64(PacketSchema.pageBytes) - 1024)
+      try file.seek(toOffset: UInt64(end - 1024))
       try file.write(contentsOf: Data(count: 1024))
       try file.close()
-      store = try rig.open()
+      let store = try rig.open()
       let verdict = try await Self.verdictAfterDamage(store, workload)
       #expect(verdict.isClean && Self.isSetAside(rig), "\(verdict)")
       await store.close()
