@@ -1,6 +1,9 @@
 #pragma once
 #include <sqlite3.h>
 
+/// `sqlite3_config` is variadic. SQLite counts no memory, which costs a lock of all threads for each block.
+static inline int prism_sqlite3_count_no_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 /// `sqlite3_db_config` is variadic, which Swift can't call. Defensive: no statement can corrupt the file on purpose.
 static inline int prism_sqlite3_set_defensive(sqlite3 *db) {
   return sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)0);

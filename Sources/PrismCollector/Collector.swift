@@ -61,7 +61,7 @@ public final class Collector: Sendable {
   private func refreshService() async {
     counts.set(
       .init(
-        store: store.figures, storeFails: store.failure != nil, heldPackets: await queue.heldCount,
+        store: store.figures, storeFails: store.failure != nil, heldPackets: queue.heldCount,
         memoryBytes: openers.memory.usedBytes, outputs: await OutputRunner.figures(of: outputs),
         now: time.unixMilliseconds))
   }

@@ -52,11 +52,14 @@ public struct CollectorServer: Sendable {
     self.senders = senders
     collector.counts.watch { [weak senders] in senders?.connections }
     upkeep = Task { await collector.keepUp() }
-    watches = [
-      Task { await CrashWatch(collector).run() }, Task { await DeviceWatch(collector: collector).run() },
-      Task { await NoticeWatch(collector: collector).run() }, Task { await collector.access.audit?.run() },
-      Task { await collector.remote?.guards.run(collector) }, Task { await JobRunner(collector: collector).run() },
+    let readers: [@Sendable () async -> Void] = [
+      CrashWatch(collector).run, DeviceWatch(collector: collector).run, NoticeWatch(collector: collector).run,
+      { await collector.remote?.guards.run(collector) },
     ]
+    watches =
+      readers.map { watch in Task(executorPreference: BackgroundExecutor.shared) { await watch() } } + [
+        Task { await collector.access.audit?.run() }, Task { await JobRunner(collector: collector).run() },
+      ]
     Task { await collector.beginAdmission() }
     let tellers = options.notices.map { NoticeSender($0, collector) }
     outputs =

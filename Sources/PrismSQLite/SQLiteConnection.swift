@@ -23,8 +23,12 @@ public final class SQLiteConnection {
 
   @usableFromInline let handle: OpaquePointer
 
+  /// Before SQLite is used; later it says that it is misused, and counts.
+  private static let countsNoMemory: Void = { _ = prism_sqlite3_count_no_memory() }()
+
   /// Opens the file without reading it. The file's schema is not trusted, and no statement can corrupt the file on purpose.
   public init(_ options: Options) throws(SQLiteError) {
+    _ = Self.countsNoMemory
     var handle: OpaquePointer?
     let access = options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
     let code = sqlite3_open_v2(options.path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, options.vfs)

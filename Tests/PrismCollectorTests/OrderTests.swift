@@ -149,7 +149,7 @@ struct OrderTests {
     #expect(try await end(held).status == 410)
     // Its sender may be honest, and its clock wrong: those behind it wait, and all are taken.
     let behind = Task { try await post(next, n: 4, after: old.packetID, pending: 2) }
-    while await collector.queue.heldCount == 0 { await Task.yield() }
+    while collector.queue.heldCount == 0 { await Task.yield() }
     #expect(try await post(missing, n: 2, after: last.packetID).status == 200)
     #expect(try await post(old, n: 3, after: missing.packetID).status == 200)
     #expect(try await behind.value.status == 200)
@@ -192,7 +192,7 @@ struct OrderTests {
     )
     _ = try await post(first, n: 1)
     let held = Task { try await post(third, n: 3, after: bad.packetID, pending: 1) }
-    while await collector.queue.heldCount == 0 { await Task.yield() }
+    while collector.queue.heldCount == 0 { await Task.yield() }
     let refused = await collector.answer(
       try CollectorTests.request(bad, metas: ["{no object"], dependsOn: first.packetID))
     #expect(refused.status == 422)
@@ -232,7 +232,7 @@ struct OrderTests {
     defer { remove() }
     let (first, next) = (CollectorTests.context(.meta), CollectorTests.context(.meta))
     let held = Task { try await post(next, n: 2, after: first.packetID, pending: 1) }
-    while await collector.queue.heldCount == 0 { await Task.yield() }
+    while collector.queue.heldCount == 0 { await Task.yield() }
     let foreign = try CollectorTests.request(first, metas: ["{}"], changing: ["prism-item-count": "20000"])
     #expect(await collector.answer(foreign).status == 413)
     _ = try await post(first, n: 1)
@@ -269,7 +269,7 @@ struct OrderTests {
     var answers: [Task<Int, Never>] = []
     for (count, request) in requests.dropFirst().reversed().enumerated() {
       answers.append(Task { await collector.answer(request).status })
-      while await collector.queue.heldCount <= count { await Task.yield() }
+      while collector.queue.heldCount <= count { await Task.yield() }
     }
     let before = collector.store.figures
     answers.append(Task { await collector.answer(requests[0]).status })
@@ -294,14 +294,14 @@ struct OrderTests {
     for count in 1...HeldPackets.countOfDeviceMax {
       let request = try orphan("greedy")
       greedy.append(Task<Int, any Error> { await collector.answer(request).status })
-      while await collector.queue.heldCount < count { await Task.yield() }
+      while collector.queue.heldCount < count { await Task.yield() }
     }
     let refused = await collector.answer(try orphan("greedy"))
     #expect(refused.status == 425)
     #expect(missing(refused) != nil)
     let request = try orphan("other")
     let other = Task<Int, any Error> { await collector.answer(request).status }
-    while await collector.queue.heldCount <= HeldPackets.countOfDeviceMax { await Task.yield() }
+    while collector.queue.heldCount <= HeldPackets.countOfDeviceMax { await Task.yield() }
     await collector.queue.close()
     for held in greedy + [other] { #expect(try await held.value == 503) }
     #expect(await collector.answer(try orphan("other")).status == 503, "it stays closed")

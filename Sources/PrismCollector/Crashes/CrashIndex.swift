@@ -53,16 +53,18 @@ actor CrashIndex {
       // Beyond the builds that are known, any of them may have crashed.
       if builds.count >= Self.buildsMax || changed.contains(where: { builds[$0] != nil }) { beginAgain(rules) }
     }
-    let task = Task { () -> Result<Bool, StoreFailure> in
-      defer { reading = nil }
-      do throws(StoreFailure) {
-        let isWhole = try await read(store, time)
-        if isWhole { isRegrouping = false }
-        return .success(isWhole)
-      } catch { return .failure(error) }
-    }
+    let task = Task(executorPreference: BackgroundExecutor.shared) { await self.readOn(store, time) }
     reading = task
     return try await task.value.get()
+  }
+
+  private func readOn(_ store: any PacketStore, _ time: any TimeSource) async -> Result<Bool, StoreFailure> {
+    defer { reading = nil }
+    do throws(StoreFailure) {
+      let isWhole = try await read(store, time)
+      if isWhole { isRegrouping = false }
+      return .success(isWhole)
+    } catch { return .failure(error) }
   }
 
   private func beginAgain(_ rules: CrashRules) {

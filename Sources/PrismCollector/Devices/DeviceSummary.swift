@@ -166,7 +166,9 @@ final class DeviceIndex: Sendable {
   func devices(now: Duration, _ read: @escaping Read) async throws(CollectorRefusal) -> [DeviceSummary] {
     let (known, isDue) = known(now)
     guard let known else { return try await refreshed(now, read) }
-    if isDue { Task { _ = try? await refreshed(now, read) } }  // the list of before stays where it can't be read
+    if isDue {  // the list of before stays where it can't be read
+      Task(executorPreference: BackgroundExecutor.shared) { _ = try? await self.refreshed(now, read) }
+    }
     return known
   }
 

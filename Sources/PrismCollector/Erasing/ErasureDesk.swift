@@ -82,7 +82,7 @@ actor ErasureDesk {
     let job = Job(id: (jobs.last?.id ?? 0) + 1, erased: erased, who: who, started: time.unixMilliseconds)
     jobs = jobs.suffix(Self.jobsMax - 1) + [job]
     let queries = store.queries
-    Task { await run(job, eraser, queries) }
+    Task(executorPreference: BackgroundExecutor.shared) { await self.run(job, eraser, queries) }
     return job
   }
 

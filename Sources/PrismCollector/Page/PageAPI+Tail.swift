@@ -135,7 +135,7 @@ actor TailLooks {
     let entry = entries[place]
     if let reading = entry.reading { return try await reading.value.look.get() }
     if let time = entry.time, now < max(restsUntil, time + Self.interval) { return entry.look }
-    let reading = Task { [last, time] in
+    let reading = Task(executorPreference: BackgroundExecutor.shared) { [last, time] in
       _ = await last?.value
       let began = time.uptime
       return (look: await read(entry.look), lasts: time.uptime - began)

@@ -72,14 +72,14 @@ actor ReleaseIndex {
 
   /// Reads the reports that came since. Questions at the same time share one reading. - Returns: whether all are read.
   func refresh(_ store: any PacketStore, time: any TimeSource) async throws(StoreFailure) -> Bool {
-    let task =
-      reading
-      ?? Task { () -> Result<Bool, StoreFailure> in
-        defer { reading = nil }
-        do throws(StoreFailure) { return .success(try await read(store, time)) } catch { return .failure(error) }
-      }
+    let task = reading ?? Task(executorPreference: BackgroundExecutor.shared) { await self.readOn(store, time) }
     reading = task
     return try await task.value.get()
+  }
+
+  private func readOn(_ store: any PacketStore, _ time: any TimeSource) async -> Result<Bool, StoreFailure> {
+    defer { reading = nil }
+    do throws(StoreFailure) { return .success(try await read(store, time)) } catch { return .failure(error) }
   }
 
   private func read(_ store: any PacketStore, _ time: any TimeSource) async throws(StoreFailure) -> Bool {

@@ -68,7 +68,7 @@ struct ReplicaTests {
     let third = try StoreRig.packet([3], after: second.id)
     _ = try await one.take(first)
     async let late = queue.take(third)
-    while await queue.heldCount == 0 { await Task.yield() }
+    while queue.heldCount == 0 { await Task.yield() }
     #expect(try await other.take(second) == .stored(chainIsBroken: false))
     #expect(try await late.get() == .stored(chainIsBroken: false))
     #expect(try await other.numbers() == [1, 2, 3])

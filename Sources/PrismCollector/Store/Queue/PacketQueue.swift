@@ -2,6 +2,7 @@ import PrismBase
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
+import Synchronization
 
 /// Hands packets to the store in groups: those that arrive while one transaction runs are the next one. Holds packets that
 /// came before their predecessor until that one is stored, or for `heldTime`.
@@ -17,7 +18,8 @@ actor PacketQueue {
   private let store: any PacketStore
   private let time: any TimeSource
   private var waiting: [QueuedPacket] = []
-  private var held: HeldPackets
+  private var held: HeldPackets { didSet { heldCounted.store(held.count, ordering: .relaxed) } }
+  private let heldCounted = Atomic(0)
   private var refused = RefusedPackets()
   private var lastNumber = 0
   private var isRunning = false
@@ -28,10 +30,17 @@ actor PacketQueue {
     (self.store, self.time, held) = (store, time, HeldPackets(bytesMax: heldBytesMax))
   }
 
-  var heldCount: Int { held.count }
+  /// For readers, whose threads let others pass: one that is in the actor would hold up devices.
+  nonisolated var heldCount: Int { heldCounted.load(ordering: .relaxed) }
 
   /// Returns once the packet is at rest, or is not taken.
-  func take(_ packet: OpenedPacket) async -> Answer {
+  ///
+  /// Readers' tasks may call it too (the audit log, a changed record); they enter as devices do, and not on their own threads.
+  nonisolated func take(_ packet: OpenedPacket) async -> Answer {
+    await withTaskExecutorPreference(globalConcurrentExecutor) { await enter(packet) }
+  }
+
+  private func enter(_ packet: OpenedPacket) async -> Answer {
     await withCheckedContinuation { continuation in
       lastNumber += 1
       offer(QueuedPacket(number: lastNumber, submission: PacketSubmission(packet: packet), answer: continuation))
