@@ -6,6 +6,14 @@ import PrismProtocol
 extension Collector {
   /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.
   func answerReader(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
+    // A tail waits, and an import may be long; both have bounds of their own.
+    guard request.path != PageAPI.prefix + "/tail", request.path != CarriedIntake.path else {
+      return await answerNow(request, isOwner: isOwner)
+    }
+    return await access.page.reading.inTurn { await answerNow(request, isOwner: isOwner) }
+  }
+
+  private func answerNow(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
     if PageAPI.owns(request.path) { return await PageAPI(self).answer(request, isOwner: isOwner) }
     var reader: ReaderIdentity?
     do throws(CollectorRefusal) {

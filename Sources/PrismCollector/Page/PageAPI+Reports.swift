@@ -14,13 +14,11 @@ extension PageAPI {
     }
   }
 
-  /// Runs a question within the bound of all. - Throws: 503 where the store can't be read.
+  /// - Throws: 503 where the store can't be read.
   func ask<Result: Sendable>(
     _ body: () async throws(StoreFailure) -> Result
   ) async throws(CollectorRefusal) -> Result {
-    try await collector.access.page.reading.run { () throws(CollectorRefusal) in
-      do throws(StoreFailure) { return try await body() } catch { throw CollectorRefusal.unreadable }
-    }
+    do throws(StoreFailure) { return try await body() } catch { throw CollectorRefusal.unreadable }
   }
 
   /// The filter of a request, without what is not the filter's.

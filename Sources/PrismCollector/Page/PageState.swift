@@ -3,7 +3,8 @@ import Synchronization
 
 /// The state that all readers share: those of the page, and devices that ask for records.
 final class PageState: Sendable {
-  let reading = ReadGate()
+  /// Readers' requests that are worked on: the others wait. Each may hold a page of some MiB until it is written down.
+  let reading = ReadGate(countMax: 8)
   /// Questions of devices for records.
   let asking = ReadGate()
   let snapshots: RecordSnapshots
@@ -69,12 +70,18 @@ final class ReadGate: Sendable {
     private let gate: ReadGate
 
     fileprivate init(_ gate: ReadGate) { self.gate = gate }
-    deinit { gate.state.withLock { $0.open -= 1 } }
+    deinit { gate.leave() }
   }
 
   private let countMax: Int
   private let refusal: CollectorRefusal
-  private let state = Mutex((open: 0, isClosed: false))
+  private let state = Mutex(State())
+
+  private struct State {
+    var open = 0
+    var waiting: [CheckedContinuation<Void, Never>] = []
+    var isClosed = false
+  }
 
   /// - Parameter message: says that there are too many.
   init(
@@ -99,6 +106,38 @@ final class ReadGate: Sendable {
     }
     guard isTaken else { throw refusal }
     return Place(self)
+  }
+
+  private func leave() {
+    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
+      state.open -= 1
+      return nil
+    }
+    next?.resume()
+  }
+
+  /// Waits for a place; those that came first have it first.
+  private func wait() async -> Place {
+    await withCheckedContinuation { continuation in
+      let isFree = state.withLock { state in
+        guard state.open < countMax else {
+          state.waiting.append(continuation)
+          return false
+        }
+        state.open += 1
+        return true
+      }
+      if isFree { continuation.resume() }
+    }
+    return Place(self)
+  }
+
+  /// Runs it when it is its turn.
+  func inTurn<Result: Sendable>(_ body: () async -> Result) async -> Result {
+    let place = await wait()
+    defer { withExtendedLifetime(place) {} }
+    return await body()
   }
 
   /// - Throws: 503 where there are too many.

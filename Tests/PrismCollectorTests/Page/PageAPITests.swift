@@ -193,6 +193,32 @@ struct PageAPITests {
     await #expect(throws: CollectorRefusal.self) { try await nest(ReadGate.questionsMax) }
     #expect(try await nest(1) == 1)
   }
+
+  @Test("requests past the bound wait, and the first that came is the next")
+  func turns() async throws {
+    final class Counts: Sendable {
+      let running = Mutex(0)
+      let order = Mutex<[Int]>([])
+    }
+    let (gate, counts) = (ReadGate(countMax: 2), Counts())
+    await withTaskGroup { group in
+      for number in 0..<20 {
+        group.addTask {
+          await gate.inTurn {
+            let count = counts.running.withLock {
+              $0 += 1
+              return $0
+            }
+            #expect(count <= 2)
+            for _ in 0..<20 { await Task.yield() }
+            counts.order.withLock { $0.append(number) }
+            counts.running.withLock { $0 -= 1 }
+          }
+        }
+      }
+    }
+    #expect(counts.order.withLock { $0.sorted() } == Array(0..<20))
+  }
 }
 
 /// Each look at the clock takes a second.
