@@ -8,16 +8,17 @@ import { h, note, say } from "./dom.js";
 import { explorer } from "./explorer.js";
 import { fleet } from "./fleet.js";
 import { time } from "./format.js";
+import { job, jobs } from "./jobs.js";
 import { notices } from "./notices.js";
 import { question } from "./question.js";
 import { releases } from "./releases.js";
 import { current, go, link } from "./route.js";
 
 const VIEWS = [["/fleet", "Fleet", fleet], ["/explorer", "Explorer", explorer], ["/crashes", "Crashes", crashes], ["/notices", "Notices", notices],
-  ["/configuration", "Configuration", configuration], ["/releases", "Releases", releases]];
+  ["/configuration", "Configuration", configuration], ["/releases", "Releases", releases], ["/jobs", "Jobs", jobs]];
 /** About all namespaces: a reader of some can't ask for these. */
 const WHOLE = ["/notices", "/configuration"];
-const OTHERS = { "/device": ["Device", device], "/crash": ["Crash", crash], "/question": ["Question", question] };
+const OTHERS = { "/device": ["Device", device], "/crash": ["Crash", crash], "/question": ["Question", question], "/job": ["Job", job] };
 
 const main = document.getElementById("main");
 const progress = document.getElementById("progress");
@@ -38,7 +39,7 @@ function find(path) {
 }
 
 function frame(path) {
-  const parents = { "/device": "/fleet", "/crash": "/crashes", "/question": "/fleet" };
+  const parents = { "/device": "/fleet", "/crash": "/crashes", "/question": "/fleet", "/job": "/jobs" };
   const box = document.getElementById("reader");
   document.getElementById("views").replaceChildren(...(reader?.signedIn ? VIEWS : []).filter(([own]) => !reader.namespaces || !WHOLE.includes(own)).map(([own, title]) =>
     h("a", { href: link(own), "aria-current": own === (parents[path] ?? path) ? "page" : null }, title)));

@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 
 AUDIT = (pathlib.Path(__file__).parent / "audit.js").read_text()
 VIEWS = {"fleet": "/fleet", "explorer": "/explorer?range=7d&key=ms&by=meta.route", "crashes": "/crashes", "notices": "/notices", "device": "/device?id=till-0001",
-         "configuration": "/configuration"}
+         "configuration": "/configuration", "jobs": "/jobs"}
 LOOKS = [(1440, False), (1440, True), (360, False), (360, True)]
 
 
@@ -101,6 +101,41 @@ class FilledTests(PageCase):
             self.window.settle()
             self.assertEqual(self.collector.get("/notices")["notices"][0]["state"], "dropped")
             self.check("notices", isOpened=True)
+        finally:
+            sign_in(self.window, self.collector)
+
+    def test_an_operator_begins_a_job_and_pauses_and_ends_it(self):
+        sign_in(self.window, self.collector, rig.OPERATOR)
+        try:
+            self.open("/jobs")
+            for field, text in [("namespace", "shop"), ("where", "tag.x ="), ("command", "flush"), ("args", "{]")]:
+                self.window.find(f"#{field}").send_keys(text)
+            for field, fault, text in [("args", "must be a JSON object", ""), ("where", "where", "seen < 400d")]:
+                self.window.find("#begin").click()
+                self.window.settle()
+                self.assertIn(fault, self.window.find(f"#{field}").get_property("validationMessage"))
+                self.window.find(f"#{field}").clear()
+                self.window.find(f"#{field}").send_keys(text or " ")
+            self.window.find("#begin").click()
+            self.window.settle()
+            self.assertIn("chooses 40 devices", self.window.find("dialog").text)
+            self.window.find("dialog .main").click()
+            self.window.settle()
+            job = self.collector.get("/jobs")["jobs"][0]
+            self.assertEqual((job["change"]["command"], job["where"]), ("flush", "seen < 400d"))
+            self.assertGreater(sum(job["devices"].values()), 30)
+            self.window.find("table button").click()
+            self.window.settle()
+            self.assertEqual(self.collector.get("/jobs")["jobs"][0]["state"], "paused")
+            self.check("jobs", errors=["/devices?where="], isOpened=True)
+            self.window.find("table a").click()
+            self.window.settle()
+            self.assertIn("till-0001", self.text())
+            self.check("job", isOpened=True)
+            self.window.driver.find_elements("css selector", ".tools button")[1].click()
+            self.window.find("dialog .main").click()
+            self.window.settle()
+            self.assertEqual(self.collector.get("/jobs")["jobs"][0]["state"], "cancelled")
         finally:
             sign_in(self.window, self.collector)
 
@@ -198,7 +233,7 @@ class FilledTests(PageCase):
                 with self.subTest(view=name, width=width):
                     self.window.resize(width)
                     self.window.theme(dark)
-                    self.window.block("*/api/v1/fleet*", "*/api/v1/reports*", "*/api/v1/crashes*", "*/api/v1/device*", "*/api/v1/configuration*", "*/api/v1/notices*")
+                    self.window.block("*/api/v1/jobs*", "*/api/v1/fleet*", "*/api/v1/reports*", "*/api/v1/crashes*", "*/api/v1/device*", "*/api/v1/configuration*", "*/api/v1/notices*")
                     self.open(path)
                     self.assertIn("The collector does not answer", self.text())
                     self.check(name, errors=["ERR_BLOCKED_BY_CLIENT"])
@@ -209,7 +244,8 @@ class FilledTests(PageCase):
         self.window.resize(1440)
 
     def test_an_operator_resolves_a_crash_and_reopens_it_and_a_viewer_can_not(self):
-        group = self.collector.get("/crashes?since=0")["groups"][-1]["fingerprint"]
+        changes = lambda: self.collector.log().count("changed through the page")
+        group, before = self.collector.get("/crashes?since=0")["groups"][-1]["fingerprint"], changes()
         path = f"/crash?id={group}"
         self.open(path)
         self.assertEqual(self.window.script("return document.querySelectorAll('#change').length"), 0)
@@ -255,7 +291,7 @@ class FilledTests(PageCase):
             self.assertIn(group, [one["fingerprint"] for one in self.collector.get("/crashes?since=0")["groups"]])
         finally:
             sign_in(self.window, self.collector)
-        self.assertEqual(len([line for line in self.collector.log().splitlines() if "changed through the page" in line]), 7)
+        self.assertEqual(changes() - before, 7)
 
     def change(self, path):
         self.open(path)
