@@ -93,18 +93,15 @@ public actor CommandDesk {
     guard engine.hub.current.namespaces[namespace]?.hasCommands == true else { return }
     let store = engine.parts.store
     let records = try await records(of: namespace).filter { $0.id != running[namespace]?.record }
-    guard let judge = await judge(namespace) else {
-      // The last run's commands are over at any time.
-      for record in records where CommandAnswer(record)?.state == .running {
-        try await end(.interrupted, record, namespace)
-      }
-      return
-    }
+    // The last run's commands are over at any time, however their records were changed since.
+    let (over, others) = (records.filter(\.isRunning), records.filter { !$0.isRunning })
+    for record in over { try await end(answer(.failed, "interrupted"), "interrupted", record, namespace) }
+    guard let judge = await judge(namespace) else { return }
     let marks = try await store.commandMarks(of: namespace)
     let expired = marks.filter { $0.value.expires <= judge.now }.map(\.key)
     if !expired.isEmpty { try await store.forget(expired, of: namespace) }
     var (waiting, remembered): ([Waiting], Int) = ([], marks.count - expired.count)
-    for record in records {
+    for record in others {
       let mark = marks[record.commandID]
       switch judge.verdict(on: record, mark: mark) {
       case .waits(let order) where CommandAnswer(record)?.state == .accepted && mark != nil:
@@ -178,17 +175,21 @@ public actor CommandDesk {
     return accepted
   }
 
-  /// Ends a command that does not begin, or that the last run began.
+  /// Ends a command that does not begin.
   private func end(
     _ verdict: CommandJudge.Verdict, _ record: StoredRecord, _ namespace: NamespaceName
   ) async throws(StoreError) {
-    let (answer, label): (CommandAnswer, String)
     switch verdict {
     case .nothing, .waits: return
-    case .interrupted: (answer, label) = (self.answer(.failed, "interrupted"), "interrupted")
-    case .expired: (answer, label) = (self.answer(.expired), "expired")
-    case .refused(let refusal): (answer, label) = (self.answer(.refused, .string(refusal.message)), refusal.label)
+    case .expired: try await end(answer(.expired), "expired", record, namespace)
+    case .refused(let refusal):
+      try await end(answer(.refused, .string(refusal.message)), refusal.label, record, namespace)
     }
+  }
+
+  private func end(
+    _ answer: CommandAnswer, _ label: String, _ record: StoredRecord, _ namespace: NamespaceName
+  ) async throws(StoreError) {
     guard try await write(answer, record, namespace) == .written else { return }
     noteEnd(answer.state, label, record, namespace)
   }
@@ -334,4 +335,9 @@ extension StoredRecord {
 
 extension CommandAnswer {
   fileprivate init?(_ record: StoredRecord) { self.init(fields: record.json) }
+}
+
+extension StoredRecord {
+  /// A daemon began to carry it out, and did not write its end down.
+  fileprivate var isRunning: Bool { CommandAnswer(self)?.state == .running }
 }

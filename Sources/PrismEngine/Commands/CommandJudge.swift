@@ -15,8 +15,6 @@ struct CommandJudge: Sendable {
   enum Verdict: Equatable, Sendable {
     /// The record says the end of the command, and that holds.
     case nothing
-    /// It was running, and no daemon carries it out any more.
-    case interrupted
     case expired
     case refused(CommandRefusal)
     case waits(Order)
@@ -35,7 +33,6 @@ struct CommandJudge: Sendable {
     do throws(CommandRefusal) {
       let request = try request(fields, record)
       if let mark, !mark.isOf(request), state != .refused, now < mark.expires { throw .changed }
-      if state == .running { return .interrupted }
       if state?.isFinal == true { return .nothing }
       try checkSignature(request)
       if now >= request.expires { return .expired }

@@ -187,6 +187,23 @@ import Testing
     }
   }
 
+  @Test("a record that runs nowhere ends as interrupted, also if the server changed it since")
+  func interruptedAndChanged() async throws {
+    let rig = CommandRig()
+    rig.tools.hold()
+    try await rig.run { (engine, _) async throws in
+      rig.insert(rig.request("c1", .run, ["name": .text("restart-till")]))
+      #expect(await rig.rig.runs { rig.tools.asked.count == 1 })
+    }
+    try await rig.run { (engine, desk) async throws in
+      #expect(try await rig.reaches(.failed, engine))
+      let running = CommandAnswer(.running, result: nil, stateTime: 1)
+      rig.change(RecordID("c1")!, .update, running.written(into: rig.request("c1").fields).bytes)
+      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["interrupted": 2] })
+      #expect(rig.tools.asked.count == 1)
+    }
+  }
+
   @Test("the server's clock says whether a command is expired, not this machine's", arguments: [-400, 400])
   func clock(days: Int64) async throws {
     let rig = CommandRig(serverAhead: .seconds(days * 86_400))
