@@ -109,9 +109,9 @@ private enum Asking {
       names.map { name in (value[name].map { $0.string ?? $0.text } ?? "-").printable }.joined(separator: "\t")
     }
     let states = (answer["states"]?.object ?? []).map { "\($0.value.text) \($0.key)" }.joined(separator: ", ")
-    let cost = "\(answer.number("looked") ?? "") looked at in \(answer.number("ms") ?? "") ms"
+    let cost = "\(answer.shown("looked") ?? "") looked at in \(answer.shown("ms") ?? "") ms"
     let head =
-      "\(id): \(states); \(answer.number("rows") ?? "") reports, \(answer.number("bytes") ?? "") bytes; \(cost)"
+      "\(id): \(states); \(answer.shown("rows") ?? "") reports, \(answer.shown("bytes") ?? "") bytes; \(cost)"
     let names = ["value", "count", "sum", "min", "p50", "p90", "p95", "p99", "max", "error"]
     var groups = answer["groups"]?.array ?? []
     if let others = answer["others"], others["count"] != 0 { groups.append(others) }

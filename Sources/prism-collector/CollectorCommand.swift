@@ -112,7 +112,11 @@ struct CollectorLine: Sendable {
     return try result.get()
   }
 
-  /// One thing of a list: a line of JSON, or texts with tabs between them.
+  /// One thing of a list: a line of JSON, or members of it (`JSONValue.shown`) with tabs between them.
+  func printRow(_ value: JSONValue, _ members: String) {
+    printRow(value, members.split(separator: " ").map { value.shown($0) })
+  }
+
   func printRow(_ value: JSONValue, _ texts: [String?]) {
     print(isJSON ? OutputText.json(value.text) : texts.map { ($0 ?? "-").printable }.joined(separator: "\t"))
   }
@@ -133,7 +137,11 @@ struct LineOutput {
 }
 
 extension JSONValue {
-  /// A member that is a time in milliseconds since 1970, for people.
-  func time(_ name: String) -> String? { self[name]?.int.map { RFC3339.text(unixMilliseconds: Int64($0)) } }
-  func number(_ name: String) -> String? { self[name]?.int.map { String($0) } }
+  /// A member for people. - Parameter path: with dots; its name says whether it is a time in milliseconds since 1970.
+  func shown(_ path: some StringProtocol) -> String? {
+    let value = path.split(separator: ".").reduce(self as JSONValue?) { $0?[String($1)] }
+    guard let number = value?.int else { return value?.string }
+    let isTime = path == "time" || path.hasSuffix("Time") || path.hasSuffix("expires")
+    return isTime ? RFC3339.text(unixMilliseconds: Int64(number)) : String(number)
+  }
 }

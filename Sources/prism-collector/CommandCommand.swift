@@ -131,7 +131,8 @@ enum CommandSending {
     let fields = value?["fields"]
     let result = fields?["result"].map { $0.string ?? $0.text }
     let parts = [
-      value?["id"]?.string, fields?["name"]?.string, fields?["state"]?.string ?? "waiting", fields?.time("expires"),
+      value?["id"]?.string, fields?["name"]?.string, fields?["state"]?.string ?? "waiting",
+      fields?.shown("expires"),
       result,
     ]
     return parts.map { ($0 ?? "-").printable }.joined(separator: "\t")

@@ -9,8 +9,15 @@ extension CollectorCommand {
   ) { line throws(Fault) in
     try await line.ask { desk throws(Fault) in
       let groups = CrashGroups(desk: desk, line: line)
-      let list = try await groups.list()
-      if line.verb == "show" { try await groups.show(line.operands[0]) } else { groups.printed(list) }
+      // All crashes are read, which may take several questions.
+      let list = try await desk.whole("/crashes", query: "limit=1000")
+      if line.verb == "show" {
+        try await groups.show(line.operands[0])
+      } else {
+        for group in list["groups"]?.array ?? [] {
+          line.printRow(group, "fingerprint state count devices lastTime reason frame")
+        }
+      }
       return 0
     }
   }
@@ -31,23 +38,6 @@ private struct CrashGroups {
 
   let desk: CollectorDesk
   let line: CollectorLine
-
-  /// The groups once all crashes are read, which may take several questions.
-  func list() async throws(Fault) -> JSONValue {
-    var list: JSONValue
-    repeat { list = try await desk.get("/crashes", query: "limit=1000") } while list["isWhole"]?.bool == false
-    return list
-  }
-
-  func printed(_ list: JSONValue) {
-    for group in list["groups"]?.array ?? [] {
-      let texts = [
-        group["fingerprint"]?.string, group["state"]?.string, group.number("count"), group.number("devices"),
-        group.time("lastTime"), group["reason"]?.string, group["frame"]?.string,
-      ]
-      line.printRow(group, texts)
-    }
-  }
 
   func show(_ fingerprint: String) async throws(Fault) {
     guard !fingerprint.isEmpty, fingerprint.utf8.allSatisfy({ "0123456789abcdef".utf8.contains($0) }) else {

@@ -11,8 +11,15 @@ extension CollectorCommand {
     try await line.ask { desk throws(Fault) in
       switch line.verb {
       case "list":
-        for job in try await desk.get("/jobs")["jobs"]?.array ?? [] { line.printRow(job, Jobs.row(job)) }
-      case "show": try await Jobs.show(desk, line)
+        for job in try await desk.get("/jobs")["jobs"]?.array ?? [] {
+          line.printRow(
+            job, "id madeTime namespace state devices.waiting devices.sent devices.done devices.failed where")
+        }
+      case "show":
+        try await desk.pages("/jobs/\(line.operands[0].percentEncoded)", of: "devices") {
+          line.printRow($0, "device progress changedTime result")
+          return true
+        }
       default: _ = try await desk.post("/jobs/\(line.operands[0].percentEncoded)", ["action": .string(line.verb)])
       }
       return 0
@@ -34,26 +41,4 @@ private enum Jobs {
 
     Exit codes: 0, 1 there is no such job, or it ended, 64 usage, 69 the store can't be reached, 78 configuration.
     """
-
-  static func row(_ job: JSONValue) -> [String?] {
-    let devices = ["waiting", "sent", "done", "failed"].map { job["devices"]?.number($0) }
-    return [job["id"]?.string, job.time("madeTime"), job["namespace"]?.string, job["state"]?.string] + devices
-      + [job["where"]?.string]
-  }
-
-  static func show(_ desk: CollectorDesk, _ line: CollectorLine) async throws(Fault) {
-    var after = ""
-    while true {
-      let page = try await desk.get(
-        "/jobs/\(line.operands[0].percentEncoded)", query: "limit=1000&after=\(after.percentEncoded)")
-      for device in page["devices"]?.array ?? [] {
-        let texts = [
-          device["device"]?.string, device["progress"]?.string, device.time("changedTime"), device["result"]?.string,
-        ]
-        line.printRow(device, texts)
-      }
-      guard let next = page["next"]?.string else { return }
-      after = next
-    }
-  }
 }

@@ -10,7 +10,10 @@ extension CollectorCommand {
   ) { line throws(Fault) in
     try await line.ask { desk throws(Fault) in
       switch line.verb {
-      case "list": Notices.list(try await desk.get("/notices", query: "limit=1000"), line)
+      case "list":
+        for notice in try await desk.get("/notices", query: "limit=1000")["notices"]?.array ?? [] {
+          line.printRow(notice, "id time receiver state attempts result title")
+        }
       case "test":
         let notice = try await desk.post("/notices/test", ["receiver": .string(line.operands[0])])
         print((notice["id"]?.string ?? "").printable)
@@ -40,15 +43,5 @@ private enum Notices {
       throw Fault(message: "an id has 16 hexadecimal digits, as `notice list` prints it", exitCode: 1)
     }
     return text
-  }
-
-  static func list(_ list: JSONValue, _ line: CollectorLine) {
-    for notice in list["notices"]?.array ?? [] {
-      let texts = [
-        notice["id"]?.string, notice.time("time"), notice["receiver"]?.string, notice["state"]?.string,
-        notice.number("attempts"), notice["result"]?.string, notice["title"]?.string,
-      ]
-      line.printRow(notice, texts)
-    }
   }
 }

@@ -14,8 +14,16 @@ extension CollectorCommand {
     }
     return try await line.ask { desk throws(Fault) in
       switch line.verb {
-      case "list": Outputs.list(try await desk.get("/fleet")["outputs"]?.array ?? [], line)
-      case "dead": try await Outputs.dead(of: line.operands[0], desk, line)
+      case "list":
+        for output in try await desk.get("/fleet")["outputs"]?.array ?? [] {
+          line.printRow(output, "name delivered dead failures lagSeconds holds")
+        }
+      case "dead":
+        try await desk.pages(Outputs.path(of: line.operands[0]), of: "dead") { letter in
+          let texts = ["id", "time", "cause"].map(letter.shown)
+          line.printRow(letter, texts + [letter["requeued"]?.bool == true ? "requeued" : nil])
+          return true
+        }
       default:
         var body = [JSONValue.Member("action", .string(line.verb))]
         for (name, id) in zip(["first", "last"], ids) { body.append(.init(name, .int(id ?? 0))) }
@@ -42,27 +50,5 @@ private enum Outputs {
 
   static func path(of name: String) -> String {
     "/outputs/\(name.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") } ? name : "-")/dead"
-  }
-
-  static func list(_ outputs: [JSONValue], _ line: CollectorLine) {
-    for output in outputs {
-      let numbers = ["delivered", "dead", "failures", "lagSeconds"].map(output.number)
-      line.printRow(output, [output["name"]?.string] + numbers + [output["holds"]?.string])
-    }
-  }
-
-  static func dead(of name: String, _ desk: CollectorDesk, _ line: CollectorLine) async throws(Fault) {
-    var after: Int? = 0
-    while let from = after {
-      let page = try await desk.get(path(of: name), query: "limit=1000&after=\(from)")
-      for letter in page["dead"]?.array ?? [] {
-        let texts = [
-          letter.number("id"), letter.time("time"), letter["cause"]?.string,
-          letter["requeued"]?.bool == true ? "requeued" : nil,
-        ]
-        line.printRow(letter, texts)
-      }
-      after = page["next"]?.int
-    }
   }
 }

@@ -8,15 +8,10 @@ extension CollectorCommand {
     line throws(Fault) in
     if let word = line.operands.first { throw line.misused("\(ArgumentFault.unexpectedWord(word))") }
     var (query, output) = (ReportQuery(), LineOutput())
-    do throws(ReportQuery.Fault) {
-      for option in line.arguments.given where QueryOptions.all.contains(where: { $0.name == option.name }) {
-        try query.take(String(option.name.dropFirst(2)), option.value ?? "")
-      }
-    } catch { throw Fault(message: error.message, exitCode: error.exitCode) }
-    let options = try line.options
-    do throws(ReportQuery.Fault) { try await query.run(options) { output.write($0) } } catch {
-      throw Fault(message: error.message, exitCode: error.exitCode)
+    for option in line.arguments.given where QueryOptions.all.contains(where: { $0.name == option.name }) {
+      try query.take(String(option.name.dropFirst(2)), option.value ?? "")
     }
+    try await query.run(try line.options) { output.write($0) }
     return output.exitCode
   }
 }

@@ -32,18 +32,12 @@ private struct Releases {
   let desk: CollectorDesk
   let line: CollectorLine
 
-  private func answer(_ path: String, query: String = "") async throws(Fault) -> JSONValue {
-    var answer: JSONValue
-    repeat { answer = try await desk.get(path, query: query) } while answer["isWhole"]?.bool == false
-    return answer
-  }
-
   func list() async throws(Fault) {
-    let found = try await answer("/releases")
+    let found = try await desk.whole("/releases")
     for release in found["releases"]?.array ?? [] {
       let texts =
         ["namespace", "app", "version"].map { release[$0]?.string }
-        + [Self.percent(release["adoption"]), "\((release["seconds"]?.int ?? 0) / 3600) h", release.number("devices")]
+        + [Self.percent(release["adoption"]), "\((release["seconds"]?.int ?? 0) / 3600) h", release.shown("devices")]
         + ["crashFreeSessions", "crashFreeDevices", "crashFreeHours"].map { Self.percent(release[$0]) }
       line.printRow(release, texts)
     }
@@ -52,7 +46,7 @@ private struct Releases {
 
   func compare(_ words: [String]) async throws(Fault) {
     let query = zip(["namespace", "app", "version", "other"], words).map { "\($0)=\($1.percentEncoded)" }
-    let found = try await answer("/releases/compare", query: query.joined(separator: "&"))
+    let found = try await desk.whole("/releases/compare", query: query.joined(separator: "&"))
     if line.isJSON { return print(OutputText.json(found.text)) }
     for (key, title) in [
       ("crashesPerHour", "crashes per hour"), ("crashedSessions", "sessions that crashed"),

@@ -6,14 +6,7 @@ package import PrismProtocol
 
 /// Asks the API for the command line: the collector that runs, or one that is opened on its store.
 package final class CollectorDesk {
-  /// The reason why nothing was answered, and the exit code.
-  package struct Fault: Error {
-    package let message: String
-    /// 1 for a refusal, 69 for the store.
-    package let exitCode: Int32
-
-    package init(message: String, exitCode: Int32) { (self.message, self.exitCode) = (message, exitCode) }
-  }
+  package typealias Fault = ReportQuery.Fault
 
   private enum Way {
     case running(RunningCollector)
@@ -88,22 +81,36 @@ package final class CollectorDesk {
       exitCode: answer.status >= 500 ? 69 : 1)
   }
 
-  // MARK: Devices
+  // MARK: Lists
 
-  /// Reads page after page of the devices of an expression. - Parameter take: takes a device; false ends the reading.
-  package func devices(
-    where expression: String, sort: String, _ take: (JSONValue) -> Bool
+  /// Asks until all of the store that the answer is about is read.
+  package func whole(_ path: String, query: String = "") async throws(Fault) -> JSONValue {
+    var answer: JSONValue
+    repeat { answer = try await get(path, query: query) } while answer["isWhole"]?.bool == false
+    return answer
+  }
+
+  /// Reads page after page of a list.
+  /// - Parameters:
+  ///   - member: the list's name in the answer.
+  ///   - take: takes a thing of it; false ends the reading.
+  package func pages(
+    _ path: String, query: String = "", of member: String, _ take: (JSONValue) -> Bool
   ) async throws(Fault) {
-    var after = 0
-    while true {
-      let text = try await ask(
-        .get, "/devices",
-        query: "where=\(expression.percentEncoded)&sort=\(sort.percentEncoded)&limit=1000&after=\(after)")
-      let page = try? JSONValue(parsing: Array(text.utf8))
-      for device in page?["devices"]?.array ?? [] { guard take(device) else { return } }
-      guard let next = page?["next"]?.int else { return }
-      after = next
-    }
+    var next: JSONValue?
+    repeat {
+      let after = next.map { "after=\(($0.string ?? $0.text).percentEncoded)" }
+      let parts = ["limit=1000", query, after ?? ""].filter { !$0.isEmpty }
+      let page = try await get(path, query: parts.joined(separator: "&"))
+      for entry in page[member]?.array ?? [] { guard take(entry) else { return } }
+      next = page["next"]
+    } while next.map { $0 != .null } ?? false
+  }
+
+  /// Reads the devices of an expression.
+  package func devices(where expression: String, sort: String, _ take: (JSONValue) -> Bool) async throws(Fault) {
+    try await pages(
+      "/devices", query: "where=\(expression.percentEncoded)&sort=\(sort.percentEncoded)", of: "devices", take)
   }
 
   /// The devices that an expression chooses now, by their ids.

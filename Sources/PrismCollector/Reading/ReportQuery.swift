@@ -2,12 +2,14 @@ import PrismBase
 
 /// The reports that a person or a program asks for, read from the store, whether the collector runs or not.
 public struct ReportQuery: Sendable {
-  /// The reason why a question is not answered, and the exit code.
+  /// The reason why a question is not answered, or a command has not done what it was asked, and the exit code.
   public struct Fault: Error, Equatable {
     /// In words, with what is allowed.
     public let message: String
-    /// 64 for the question, 69 for the store.
+    /// 64 for the question, 69 for the store, 1 for a refusal.
     public let exitCode: Int32
+
+    package init(message: String, exitCode: Int32) { (self.message, self.exitCode) = (message, exitCode) }
   }
 
   private static let limits = 1...1_000_000_000
