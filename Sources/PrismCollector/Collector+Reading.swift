@@ -63,7 +63,7 @@ private struct ReadingAnswers {
     var page = ReportPage(limit: filter.limit)
     do throws(StoreFailure) {
       if let queries = collector.store.queries {
-        page = try await ReportScan(queries: queries, time: collector.time).page(filter, of: collector.store)
+        page = try await ReportScan(queries: queries, time: collector.time).page(filter, collector.store.page)
       } else {
         page.add(try await collector.store.page(filter))
       }

@@ -4,19 +4,17 @@ import PrismConfig
 // The stores that the settings name: all on PostgreSQL, or all in the state folder.
 extension CollectorOptions {
   func packetStore(_ time: any TimeSource, _ log: Logger) throws -> any PacketStore {
+    let retention = Retention(
+      days: self.retentionDays, outputs: self.outputs.map(\.name), outputLagBytes: Int64(self.outputLagBytes),
+      onLag: self.onLag)
     if let target = store {
       if let warning = target.tlsWarning { log.warning(warning) }
       var store = PostgreSQLPacketStore.Options(target: target, log: log)
-      (store.retentionDays, store.commitDeadline, store.time) = (self.retentionDays, self.commitDeadline, time)
-      (store.outputs, store.outputLagBytes, store.onLag) = (
-        self.outputs.map(\.name), Int64(self.outputLagBytes), self.onLag
-      )
+      (store.retention, store.commitDeadline, store.time) = (retention, self.commitDeadline, time)
       return try PostgreSQLPacketStore(store)
     }
     var store = SQLitePacketStore.Options(folder: state, log: log)
-    (store.retentionDays, store.time) = (self.retentionDays, time)
-    (store.outputs, store.outputLagBytes) = (self.outputs.map(\.name), Int64(self.outputLagBytes))
-    store.onLag = self.onLag
+    (store.retention, store.time) = (retention, time)
     return try SQLitePacketStore(store)
   }
 

@@ -131,7 +131,10 @@ extension Collector {
     var commands = CommandRetention()
     while !Task.isCancelled {
       refusals.flush()
-      let isMoreDue = await commands.maintain(store, time, log)
+      var isMoreDue = (try? await store.maintain()) ?? false  // the store tells of its failures
+      if !isMoreDue, let records = store.recordStore {
+        isMoreDue = await commands.delete(from: records, time, log)
+      }
       if !isMoreDue { await openers.dictionaries?.maintain() }
       do { try await time.sleep(for: isMoreDue ? .milliseconds(5) : .seconds(60)) } catch { return }  // it stops
     }

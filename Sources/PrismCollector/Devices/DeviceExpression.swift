@@ -130,7 +130,7 @@ private struct DeviceToken {
       } else if first == "(" || first == ")" {
         token = (first == "(" ? .open : .close, rest.prefix(1))
         rest = rest.dropFirst()
-      } else if let sign = Self.sign(rest) {
+      } else if let sign = MetaCondition.Comparison.at(rest) {
         token = (.sign(sign), rest.prefix(sign.rawValue.count))
         rest = rest.dropFirst(sign.rawValue.count)
       } else {
@@ -143,11 +143,6 @@ private struct DeviceToken {
       }
       tokens.append(DeviceToken(kind: token.kind, text: String(token.text), place: place))
     }
-  }
-
-  private static func sign(_ rest: Substring) -> MetaCondition.Comparison? {
-    MetaCondition.Comparison.allCases.filter { $0 != .exists && rest.hasPrefix($0.rawValue) }
-      .max { $0.rawValue.count < $1.rawValue.count }
   }
 }
 
@@ -223,11 +218,11 @@ struct DeviceCondition: Sendable, Equatable {
       comparison == .notEqual
         ? device.namespaces.allSatisfy { holds(text: $0) } : device.namespaces.contains { holds(text: $0) }
     case .version: holds(version: device.version)
-    case .seen: holds(now - device.seenTime, number)
-    case .crash: device.crashTime.map { holds(now - $0, number) } ?? false
-    case .waiting: holds(Int64(device.sums.waiting), number)
-    case .lost: holds(Int64(device.sums.lost), number)
-    case .packets: holds(Int64(device.packets), number)
+    case .seen: comparison.holds(now - device.seenTime, number)
+    case .crash: device.crashTime.map { comparison.holds(now - $0, number) } ?? false
+    case .waiting: comparison.holds(Int64(device.sums.waiting), number)
+    case .lost: comparison.holds(Int64(device.sums.lost), number)
+    case .packets: comparison.holds(Int64(device.packets), number)
     }
   }
 
@@ -243,18 +238,6 @@ struct DeviceCondition: Sendable, Equatable {
 
   private func holds(version given: String) -> Bool {
     guard let version else { return holds(text: given) }
-    return CrashVersion(given[...]).map { holds($0, version) } ?? false
-  }
-
-  private func holds<Value: Comparable>(_ given: Value, _ wanted: Value) -> Bool {
-    switch comparison {
-    case .equal: given == wanted
-    case .notEqual: given != wanted
-    case .less: given < wanted
-    case .atMost: given <= wanted
-    case .more: given > wanted
-    case .atLeast: given >= wanted
-    case .exists, .contains: true
-    }
+    return CrashVersion(given[...]).map { comparison.holds($0, version) } ?? false
   }
 }

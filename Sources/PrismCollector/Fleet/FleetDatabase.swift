@@ -36,11 +36,10 @@ package enum FleetDatabase: Sendable {
 
 /// Transactions on the fleet's tables, one after the other, over a connection of its own. Belongs to one actor.
 final class FleetSession {
-  private let database: FleetDatabase
-  private var driver: (any SQLDriver)?
+  private let session: SQLSession
 
   /// Connects with the first transaction.
-  init(_ database: FleetDatabase) { self.database = database }
+  init(_ database: FleetDatabase) { session = SQLSession(database.driver) }
 
   func read<Result>(_ body: (SQLStatements) throws -> Result) throws(StoreFailure) -> Result {
     try perform(isWriting: false, body)
@@ -54,22 +53,10 @@ final class FleetSession {
   private func perform<Result>(
     isWriting: Bool, _ body: (SQLStatements) throws -> Result
   ) throws(StoreFailure) -> Result {
-    do {
-      let driver = try driver ?? database.driver()
-      self.driver = driver
-      do {
-        try driver.begin(isWriting: isWriting)
-        let result = try body(SQLStatements(driver: driver))
-        try driver.commit()
-        return result
-      } catch {
-        driver.rollBack()
-        throw error
-      }
-    } catch let failure as StoreFailure {
+    do { return try session.perform(isWriting: isWriting, body) } catch let failure as StoreFailure {
       throw failure
     } catch {
-      throw .unavailable(driver?.description(of: error) ?? "\(FleetDatabase.fileName): \(error)")
+      throw .unavailable(session.driver?.description(of: error) ?? "\(FleetDatabase.fileName): \(error)")
     }
   }
 }

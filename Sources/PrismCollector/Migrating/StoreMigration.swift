@@ -86,7 +86,8 @@ public struct StoreMigration {
         FROM unnest($1::bigint[], $2::bigint[]) u (i, t) GROUP BY d ORDER BY d
         """, [PostgreSQLArray.text(blocks[0]), PostgreSQLArray.text(blocks[4])], by: by)
       for row in 0..<days.count {
-        try PostgreSQLDays(target).add(day: days.text(row, 0), by: by)
+        let statements = target.statements(by: by)
+        try PostgreSQLError.only { try PostgreSQLDays(statements: statements).add(day: days.text(row, 0)) }
         _ = try target.query(
           "INSERT INTO days (day, first_report) VALUES ($1::date, $2) ON CONFLICT DO NOTHING",
           [days.text(row, 0), days.text(row, 1)], by: by)

@@ -85,15 +85,10 @@ struct RotatingFile {
     let isFull = bytes > 0 && (bytes + piece.count > options.bytesMax || time.uptime - openedAt > options.age)
     if let descriptor, isFull || !isInPlace(descriptor) { close() }
     let descriptor = if let descriptor { descriptor } else { try open() }
-    var written = 0
-    while written < piece.count {
-      let count = piece.withUnsafeBytes { write(descriptor, $0.baseAddress! + written, $0.count - written) }
-      guard count > 0 || errno == EINTR else {
-        let failure = failure("can't be written")
-        if ftruncate(descriptor, bytes) != 0 { close() }
-        throw failure
-      }
-      written += max(0, count)
+    guard StandardStreams.write(piece[...], to: descriptor) else {
+      let failure = failure("can't be written")
+      if ftruncate(descriptor, bytes) != 0 { close() }
+      throw failure
     }
     guard fdatasync(descriptor) == 0 else {
       defer { close() }  // what is on the disk is not known

@@ -19,7 +19,6 @@ struct JobAPI: PageAnswers {
 
   /// `GET /jobs`: those of the reader's namespaces, the newest first.
   func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let jobs = jobs
     let (all, counts) = try await api.ask { () throws(StoreFailure) in (try await jobs.all(), try await jobs.counts()) }
     return PageAPI.json([
       "jobs": all.filter { request.scope.has($0.namespace.text) }.map { Self.described($0, counts[$0.id] ?? [:]) }
@@ -30,12 +29,9 @@ struct JobAPI: PageAnswers {
   func job(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let limit = try request.number("limit", in: 1...1000) ?? 100
     let progress = try request.word("progress", Job.Progress.self)
-    let (job, jobs) = (try await found(request), jobs)
+    let (job, after) = (try await found(request), request.http.parameter("after") ?? "")
     let (counts, devices) = try await api.ask { () throws(StoreFailure) in
-      (
-        try await jobs.counts(of: job.id),
-        try await jobs.devices(of: job.id, progress, after: request.http.parameter("after") ?? "", limit: limit)
-      )
+      (try await jobs.counts(of: job.id), try await jobs.devices(of: job.id, progress, after: after, limit: limit))
     }
     return PageAPI.json([
       "job": Self.described(job, counts[job.id] ?? [:]),
@@ -48,8 +44,7 @@ struct JobAPI: PageAnswers {
   }
 
   private func found(_ request: PageRequest) async throws(CollectorRefusal) -> Job {
-    let (id, jobs) = (request.parts[0], jobs)
-    let job = try await api.ask { () throws(StoreFailure) in try await jobs.job(id) }
+    let job = try await api.ask { () throws(StoreFailure) in try await jobs.job(request.parts[0]) }
     guard let job, request.scope.has(job.namespace.text) else { throw CollectorRefusal(404, "there is no such job") }
     return job
   }
@@ -76,7 +71,6 @@ struct JobAPI: PageAnswers {
     let job = try Self.job(body, namespace, by: request.reader?.name ?? "", now: now)
     let devices = try await chosen(job, body["signatures"], request.scope, now)
     try check(job, devices[0], now)
-    let jobs = jobs
     guard try await api.ask({ () throws(StoreFailure) in try await jobs.add(job, devices) }) else {
       throw CollectorRefusal(409, "id: there is a job of this id")
     }
@@ -146,7 +140,7 @@ struct JobAPI: PageAnswers {
     else {
       throw CollectorRefusal(400, "action: must be one of \(actions.keys.sorted().joined(separator: ", "))")
     }
-    let (job, jobs) = (try await found(request), jobs)
+    let job = try await found(request)
     let isChanged = try await api.ask { () throws(StoreFailure) in
       // One that goes on may fail as often again.
       let failed = try await jobs.counts(of: job.id)[job.id]?[.failed] ?? 0

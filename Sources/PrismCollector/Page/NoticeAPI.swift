@@ -17,12 +17,8 @@ struct NoticeAPI: PageAnswers {
     guard let place = Self.place(request.http.parameter("before") ?? "") else {
       throw CollectorRefusal(400, "before: must be the `next` of the page before")
     }
-    let store = store
     let (page, counts) = try await api.ask { () throws(StoreFailure) in
-      (
-        try await store.page(before: place.time, id: place.id, state: state, limit: limit),
-        try await store.counts()
-      )
+      (try await store.page(before: place.time, id: place.id, state: state, limit: limit), try await store.counts())
     }
     let next = page.count == limit ? page.last.map { "\($0.time)-\($0.id)" } : nil
     return PageAPI.json([
@@ -59,7 +55,6 @@ struct NoticeAPI: PageAnswers {
     let notice = Notice(
       nil, to: name, key: "\(now) \(UInt64.random(in: 0...UInt64.max))", time: now, title: "A test of prism-collector",
       items: [])
-    let store = store
     try await api.ask { () throws(StoreFailure) in try await store.add(notice) }
     api.note(request, did: "tested a receiver of notices", to: name)
     return PageAPI.json(of: notice.shown)
@@ -69,7 +64,7 @@ struct NoticeAPI: PageAnswers {
   func change(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let action = try PageAPI.body(request, known: ["action"])["action"]?.string ?? ""
     guard ["send", "drop"].contains(action) else { throw CollectorRefusal(400, "action: must be send or drop") }
-    let (id, store, now) = (request.parts.first ?? "", store, collector.time.unixMilliseconds)
+    let (id, now) = (request.parts.first ?? "", collector.time.unixMilliseconds)
     let isChanged = try await api.ask { () throws(StoreFailure) in
       try await store.change(id, isSentAgain: action == "send", now: now)
     }

@@ -45,7 +45,7 @@ extension PageAPI {
   /// The first reports of the filter, in its order.
   func page(_ wanted: ReportFilter) async throws(CollectorRefusal) -> ReportPage {
     let (scan, store) = (try scan, collector.store)
-    return try await ask { () throws(StoreFailure) in try await scan.page(wanted, of: store) }
+    return try await ask { () throws(StoreFailure) in try await scan.page(wanted, store.page) }
   }
 
   /// `GET /reports/{id}`

@@ -16,6 +16,24 @@ struct MetaCondition: Sendable, Equatable {
     case atLeast = ">="
     /// The field is a text that contains the value.
     case contains = "~"
+
+    /// The one whose sign a text begins with; nil: it begins with no sign.
+    static func at(_ text: Substring) -> Comparison? {
+      allCases.filter { $0 != .exists && text.hasPrefix($0.rawValue) }.max { $0.rawValue.count < $1.rawValue.count }
+    }
+
+    /// Whether it holds for two values; `exists` always does.
+    func holds<Value: Comparable>(_ given: Value, _ wanted: Value) -> Bool {
+      switch self {
+      case .equal: given == wanted
+      case .notEqual: given != wanted
+      case .less: given < wanted
+      case .atMost: given <= wanted
+      case .more: given > wanted
+      case .atLeast: given >= wanted
+      case .exists, .contains: true
+      }
+    }
   }
 
   /// The fault of a condition's text, in words.
@@ -40,8 +58,7 @@ struct MetaCondition: Sendable, Equatable {
     var rest = text[...]
     path = try Self.path(&rest)
     Self.skipSpaces(&rest)
-    let signs = Comparison.allCases.filter { $0 != .exists && rest.hasPrefix($0.rawValue) }
-    comparison = signs.max { $0.rawValue.count < $1.rawValue.count } ?? .exists
+    comparison = Comparison.at(rest) ?? .exists
     rest = rest.dropFirst(comparison.rawValue.count)
     Self.skipSpaces(&rest)
     guard comparison != .exists || rest.isEmpty else {

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismHTTP
 import PrismProtocol
 
@@ -36,6 +37,13 @@ struct ReportFilter: Sendable, Equatable {
 }
 
 extension ReportFilter {
+  /// All reports behind an id, with their payloads.
+  static func forOutput(after id: Int64, _ limit: Int) -> ReportFilter {
+    var filter = ReportFilter(scope: .everything)
+    (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
+    return filter
+  }
+
   /// Of the reports that are wanted; nil: no report is between `after` and `before`.
   var ids: ClosedRange<Int64>? {
     let last = (before ?? .max) - 1
@@ -105,5 +113,16 @@ extension MetaCondition {
       }
     }
     return conditions
+  }
+}
+
+extension HTTPRequest {
+  /// A parameter with a typing error would be left out of the question, and the answer be one to another question.
+  /// - Throws: 400 for a parameter that is not among `known`, with the nearest one.
+  func checkParameters(_ known: [String]) throws(CollectorRefusal) {
+    guard let unknown = query.map(\.name).first(where: { !known.contains($0) }) else { return }
+    let hint = NearestName.of(unknown, among: known).map { "; did you mean `\($0)`?" } ?? "."
+    throw CollectorRefusal(
+      400, "`\(unknown.prefix(64))` is no parameter here\(hint) There are \(known.joined(separator: ", "))")
   }
 }

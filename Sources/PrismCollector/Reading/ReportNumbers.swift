@@ -1,5 +1,30 @@
 import PrismProtocol
 
+/// How reports are counted together: by time, and by one more word.
+struct ReportGrouping: Sendable, Equatable {
+  enum Key: Sendable, Equatable {
+    case nothing, type, namespace, device, kind
+    /// A field of the meta, by its path of keys.
+    case meta([String])
+  }
+
+  /// The width of a bucket of time in milliseconds, from 1 on.
+  var bucketMilliseconds: Int64
+  var key: Key = .nothing
+
+  /// One bucket for all time.
+  static let wholeTime: Int64 = 1 << 62
+}
+
+/// How many reports one bucket of time has of one group.
+struct ReportCount: Sendable, Equatable {
+  /// The begin of the bucket, milliseconds since 1970, of the collector's clock.
+  var time: Int64
+  /// Empty where nothing is grouped by, or the meta has no such field.
+  var group: String
+  var count: Int
+}
+
 /// The numbers that reports of one time and group have in a field of their metas.
 struct ReportNumbers: Sendable, Equatable {
   /// The begin of the bucket, milliseconds since 1970, of the collector's clock.

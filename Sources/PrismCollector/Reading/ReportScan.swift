@@ -52,14 +52,17 @@ struct ReportScan: Sendable {
   }
 
   /// The first reports of the filter, in its order; fewer where the time is up before.
-  func page(_ wanted: ReportFilter, of store: any PacketStore) async throws(StoreFailure) -> ReportPage {
+  /// - Parameter read: of the store.
+  func page(
+    _ wanted: ReportFilter, _ read: (ReportFilter) async throws(StoreFailure) -> [StoredReport]
+  ) async throws(StoreFailure) -> ReportPage {
     var page = ReportPage(limit: wanted.limit)
     page.reach = try await run(wanted, oldestFirst: !wanted.isNewestFirst, within: Self.pageBudget) {
       (part) throws(StoreFailure) in
       var part = part
       while !page.isCut {
         part.limit = wanted.limit - page.reports.count
-        let found = try await store.page(part)
+        let found = try await read(part)
         page.add(found)
         guard let last = found.last, ReportPage.mayBeCut(found, limit: part.limit) else { break }
         if wanted.isNewestFirst { part.before = last.id } else { part.after = last.id }

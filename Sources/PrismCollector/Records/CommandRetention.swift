@@ -15,13 +15,6 @@ struct CommandRetention {
   /// Of the look before, in milliseconds since 1970: no clock that is wrong for less than a day deletes anything.
   private var agreedBefore: Int64?
 
-  /// Does a slice of the store's own upkeep, or of this where no more of that is due. - Returns: whether more is due at once.
-  mutating func maintain(_ store: any PacketStore, _ time: any TimeSource, _ log: Logger) async -> Bool {
-    if (try? await store.maintain()) ?? false { return true }  // the store tells of its failures
-    guard let records = store.recordStore else { return false }
-    return await delete(from: records, time, log)
-  }
-
   /// Looks once a day of its service, and deletes only what was too old at the look before, too. - Returns: whether more is due at once.
   mutating func delete(from store: any RecordStore, _ time: any TimeSource, _ log: Logger) async -> Bool {
     if let lookedAt, time.uptime - lookedAt < .seconds(86_400) { return false }

@@ -53,14 +53,9 @@ package final class RecordDesk {
   ///   - conditions: of the fields, as `KEY.KEY >= VALUE`.
   ///   - write: takes a record as JSON; false ends the reading.
   package func list(where conditions: [String] = [], _ write: (String) -> Bool) async throws(Fault) {
-    var after = 0
-    let fields = conditions.map { "&field=\($0.percentEncoded)" }.joined()
-    while true {
-      let text = try await ask(.get, "", type: nil, query: "limit=1000&after=\(after)\(fields)")
-      let page = try? JSONValue(parsing: Array(text.utf8))
-      for record in page?["records"]?.array ?? [] { guard write(record.text) else { return } }
-      guard let next = page?["next"]?.int else { return }
-      after = next
+    let parts = [query] + conditions.map { "field=\($0.percentEncoded)" }
+    try await desk.pages(table, query: parts.filter { !$0.isEmpty }.joined(separator: "&"), of: "records") {
+      write($0.text)
     }
   }
 

@@ -5,8 +5,6 @@ import PrismSQLite
 /// The tables of records, within a transaction: the newest fields of each, and the deletions that devices have to learn. With
 /// them are the numbers of the server's changes, and the answers to packets, for those that come again.
 struct RecordTables {
-  /// First number of PostgreSQL's advisory locks of namespaces; the second is a hash of the name.
-  private static let lockClass = PostgreSQLSchema.lockClass + 2
   /// Rows that are read at a time.
   private static let pageMax = 100
 
@@ -134,7 +132,7 @@ struct RecordTables {
 
   /// Those who change records of a namespace wait for each other, and for those who hold the lock shared.
   func lock(_ namespace: NamespaceName, isShared: Bool) throws {
-    try statements.driver.lock(namespace.text, class: Self.lockClass, isShared: isShared)
+    try statements.driver.lock(namespace.text, isShared: isShared)
   }
 
   /// The newest number of the namespace's changes; nil: the server never changed a record of it.

@@ -44,6 +44,17 @@ struct DeadReport: Sendable, Equatable {
 /// An operator's change of dead letters.
 enum DeadChange: String, CaseIterable { case requeue, drop }
 
+/// How long reports are kept.
+struct Retention: Sendable {
+  /// They are deleted after as many days; nil: they are kept.
+  var days: Int?
+  /// Those past their days are not deleted before these outputs took them.
+  var outputs: [String] = []
+  /// Of those that wait for an output; with more `onLag` decides.
+  var outputLagBytes: Int64 = 10_240 * 1_048_576
+  var onLag = LagPolicy.hold
+}
+
 typealias LagPolicy = CollectorConfiguration.LagPolicy
 
 extension LagPolicy {

@@ -104,7 +104,9 @@ struct OutputTests {
   func retention(bytes: Int64, policy: LagPolicy, left: [Int], skipped: Int, takes: Bool) async throws {
     let rig = StoreRig()
     let store = try rig.sqlite {
-      ($0.retentionDays, $0.outputs, $0.outputLagBytes, $0.onLag) = (7, ["test"], bytes, policy)
+      ($0.retention.days, $0.retention.outputs, $0.retention.outputLagBytes, $0.retention.onLag) = (
+        7, ["test"], bytes, policy
+      )
     }
     _ = try await store.take(StoreRig.packet([0]))
     let source = store.outputSource("test")

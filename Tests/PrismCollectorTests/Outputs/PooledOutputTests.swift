@@ -27,7 +27,7 @@ struct PooledOutputTests {
     let target = try PostgreSQLTarget(uri: pool.uri(rig.database))
     try await Self.wait(for: target)
     let stores = try (0..<2).map { _ in
-      try PostgreSQLPacketStore(.init(target: target, retentionDays: 7, log: Logger(write: { _ in })))
+      try PostgreSQLPacketStore(.init(target: target, retention: Retention(days: 7), log: Logger(write: { _ in })))
     }
     let (sink, log) = (Sink(), Logger(write: { _ in }))
     let runners = stores.map {

@@ -153,12 +153,12 @@ struct ReportQueriesTests {
     var wanted = ReportFilter(scope: .everything)
     wanted.isNewestFirst = isNewestFirst
     wanted.metas = [try MetaCondition(isNewestFirst ? "n=1" : "n=100")]
-    let first = try await slow.page(wanted, of: store)
+    let first = try await slow.page(wanted, store.page)
     #expect(first.reports.isEmpty && first.isPartial)
     let next = try #require(first.next)
     #expect(Self.body(first) == #"{"reports":[],"next":\#(next),"partial":true}"# + "\n")
     if isNewestFirst { wanted.before = next } else { wanted.after = next }
-    let second = try await scan.page(wanted, of: store)
+    let second = try await scan.page(wanted, store.page)
     #expect(second.reports.compactMap { StoreRig.number($0) } == [isNewestFirst ? 1 : 100])
     #expect(!second.isPartial && second.next == nil && !Self.body(second).contains("partial"))
     await store.close()

@@ -50,12 +50,12 @@ struct DayAllowanceTests {
     for round in 0..<3 {
       // A restart loop gives nothing.
       for _ in 0..<3 {
-        store = try rig.sqlite { $0.retentionDays = 1 }
+        store = try rig.sqlite { $0.retention.days = 1 }
         while try await store.maintain() {}
         #expect(try await store.numbers().compactMap({ $0 }).min() == round + 1)
         await store.close()
       }
-      store = try rig.sqlite { $0.retentionDays = 1 }
+      store = try rig.sqlite { $0.retention.days = 1 }
       rig.time.advance(by: .seconds(Self.day))
       await store.close()
     }
@@ -75,7 +75,7 @@ struct DayAllowanceTests {
     for days in [20, 30, 40] { try PostgreSQLStoreTests.addDay(connection, ago: days) }
     await first.close()
     for _ in 0..<3 {
-      let store = try rig.store { $0.retentionDays = 7 }
+      let store = try rig.store { $0.retention.days = 7 }
       while try await store.maintain() {}
       #expect(try await store.numbers().count == 3)
       await store.close()
@@ -83,7 +83,7 @@ struct DayAllowanceTests {
     #expect(rig.logged.count { $0.contains("a day past retentionDay is dropped") && $0.contains("rows=1") } == 1)
     // A day of service later.
     _ = try await rig.sql("UPDATE facts SET value = value + 86400 WHERE name = 'served_seconds'")
-    let store = try rig.store { $0.retentionDays = 7 }
+    let store = try rig.store { $0.retention.days = 7 }
     while try await store.maintain() {}
     #expect(try await store.numbers().count == 2)
     await store.close()
@@ -95,7 +95,7 @@ struct DayAllowanceTests {
   func clocks(milliseconds: Int64) async throws {
     let (rig, time) = (try await PostgreSQLRig(), ManualTime())
     time.stepWallClock(milliseconds: SystemTime().unixMilliseconds - time.unixMilliseconds + milliseconds)
-    let store = try rig.store { ($0.retentionDays, $0.time) = (7, time) }
+    let store = try rig.store { ($0.retention.days, $0.time) = (7, time) }
     _ = try await store.take(StoreRig.packet([1]))
     let connection = try PostgreSQLSetup(
       target: PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10)

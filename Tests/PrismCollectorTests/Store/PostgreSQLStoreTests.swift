@@ -109,7 +109,7 @@ struct PostgreSQLStoreTests {
   @Test("reports of days past retentionDay are dropped, the others stay")
   func retention() async throws {
     let rig = try await PostgreSQLRig()
-    let store = try rig.store { $0.retentionDays = 7 }
+    let store = try rig.store { $0.retention.days = 7 }
     _ = try await store.take(StoreRig.packet([1]))
     let connection = try PostgreSQLSetup(
       target: PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10)
@@ -132,7 +132,9 @@ struct PostgreSQLStoreTests {
     ])
   func lag(bytes: Int64, policy: LagPolicy, left: [Int], skipped: Int, takes: Bool) async throws {
     let rig = try await PostgreSQLRig()
-    let store = try rig.store { ($0.retentionDays, $0.outputLagBytes, $0.onLag) = (7, bytes, policy) }
+    let store = try rig.store {
+      ($0.retention.days, $0.retention.outputLagBytes, $0.retention.onLag) = (7, bytes, policy)
+    }
     let connection = try PostgreSQLSetup(
       target: PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10)
     ).connect()
@@ -162,7 +164,7 @@ struct PostgreSQLStoreTests {
     let day = try connection.query(
       "SELECT d::text, (extract(epoch FROM d) * 1000)::bigint FROM (SELECT (now() AT TIME ZONE 'UTC')::date - \(days) AS d) x",
       by: by)
-    try PostgreSQLDays(connection).add(day: day.text(0, 0), by: by)
+    try PostgreSQLDays(statements: connection.statements(by: by)).add(day: day.text(0, 0))
     _ = try connection.query("INSERT INTO days VALUES ($1::date, 0)", [day.text(0, 0)], by: by)
     let packet = try StoreRig.packet([days])
     let run = ReportBlock.Run(

@@ -67,7 +67,7 @@ struct SQLiteStoreTests {
   @Test("reports are deleted after retentionDay days of service, the others stay, and new ids go on")
   func retention() async throws {
     let rig = StoreRig()
-    let store = try rig.sqlite { $0.retentionDays = 7 }
+    let store = try rig.sqlite { $0.retention.days = 7 }
     for number in 0..<20 {
       _ = try await store.take(StoreRig.packet(Array(number * 1000..<number * 1000 + 300)))
       rig.time.advance(by: Self.day)
@@ -81,7 +81,7 @@ struct SQLiteStoreTests {
     #expect(try await store.numbers(filter).count == 7 * 300)
     await store.close()
     rig.time.advance(by: Self.day * 30)
-    let again = try rig.sqlite { $0.retentionDays = 7 }
+    let again = try rig.sqlite { $0.retention.days = 7 }
     for _ in 0..<14 {
       rig.time.advance(by: Self.day)
       try await Self.maintain(again)

@@ -10,13 +10,16 @@ struct BlockErasure: Sendable {
   let erased: [Int64]
 
   /// Ids that follow each other.
-  fileprivate var ranges: [ClosedRange<Int64>] {
-    erased.reduce(into: []) { ranges, id in
-      if let last = ranges.last, last.upperBound + 1 == id {
-        ranges[ranges.count - 1] = last.lowerBound...id
-      } else {
-        ranges.append(id...id)
-      }
+  fileprivate var ranges: [ClosedRange<Int64>] { erased.reduce(into: []) { $0.append(ids: $1...$1) } }
+}
+
+extension [ClosedRange<Int64>] {
+  /// Adds ids behind the others. Those that follow each other are one range.
+  mutating func append(ids: ClosedRange<Int64>) {
+    if let last, last.upperBound + 1 == ids.lowerBound {
+      self[count - 1] = last.lowerBound...ids.upperBound
+    } else {
+      append(ids)
     }
   }
 }
@@ -36,41 +39,12 @@ extension BlockReader {
         return true
       }
       guard !erased.isEmpty else { return true }
-      found = BlockErasure(former: head, kept: try block.without(Set(erased))?.row(), erased: erased.sorted())
+      var builder = BlockBuilder()
+      builder.add(block, without: Set(erased))
+      found = BlockErasure(former: head, kept: try builder.block?.row(), erased: erased.sorted())
       return false
     }
     return found
-  }
-}
-
-extension OpenedBlock {
-  /// - Returns: the reports without those of these ids, as a block; nil: no report stays. A packet may get gaps.
-  func without(_ gone: Set<Int64>) -> ReportBlock? {
-    var (runs, text, common, row): ([ReportBlock.Run], [UInt8], ArraySlice<UInt8>, Int) = ([], [], [], -1)
-    func add(line: ArraySlice<UInt8>) {
-      if !text.isEmpty { text.append(UInt8(ascii: "\n")) }
-      text += line
-    }
-    for run in block.runs {
-      for (place, id) in run.ids.enumerated() {
-        row += 1
-        guard !gone.contains(id) else { continue }
-        let bytes = run.payloadBytes.isEmpty ? [] : [run.payloadBytes[place]]
-        if let last = runs.last, last.packet == run.packet, last.stream == run.stream, last.ids.upperBound + 1 == id {
-          runs[runs.count - 1].count += 1
-          runs[runs.count - 1].payloadBytes += bytes
-        } else {
-          var part = run
-          (part.first, part.count, part.payloadBytes) = (id, 1, bytes)
-          runs.append(part)
-        }
-        let shared = metas.rows[row].common.map { metas.text[$0] } ?? []
-        if shared != common { add(line: shared.isEmpty ? BlockMerge.noCommon : shared) }
-        common = shared
-        add(line: metas.text[metas.rows[row].line])
-      }
-    }
-    return runs.isEmpty ? nil : ReportBlock(runs: runs, text: text)
   }
 }
 

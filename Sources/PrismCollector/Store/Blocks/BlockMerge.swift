@@ -29,50 +29,52 @@ struct BlockMerge {
     (rows, textBytes) = (rows + head.rows, textBytes + head.textBytes)
     return true
   }
+}
 
-  /// One block of several. Common information that goes on is written once.
-  fileprivate static func block(of blocks: [OpenedBlock]) -> ReportBlock {
-    var (text, common): ([UInt8], ArraySlice<UInt8>) = ([], [])
-    for metas in blocks.map(\.metas) {
-      guard let first = metas.rows.first else { continue }
-      let begin = commonLine(metas, before: 0) ?? []
-      if !text.isEmpty { text.append(UInt8(ascii: "\n")) }
-      if begin != common {
-        text += begin.isEmpty ? noCommon : begin
-        text.append(UInt8(ascii: "\n"))
-      }
-      text += metas.text[first.line.lowerBound...]
-      common = (0...metas.rows.count).reversed().lazy.compactMap { commonLine(metas, before: $0) }.first ?? []
-      if common == noCommon { common = [] }
-    }
-    return ReportBlock(runs: joined(blocks.flatMap(\.block.runs)), text: text)
-  }
-
+/// Makes a block of reports of others, in the order of their ids. Common information that goes on is written once.
+struct BlockBuilder {
   /// A line without members: the rows behind it have no members in common.
-  static let noCommon = Array(#"{"$common":{}}"#.utf8)[...]
+  private static let noCommon = Array(#"{"$common":{}}"#.utf8)[...]
 
-  /// The last line of common information between a row and the one before.
-  private static func commonLine(_ metas: MetaBlock, before row: Int) -> ArraySlice<UInt8>? {
-    let start = row == 0 ? 0 : metas.rows[row - 1].line.upperBound + 1
-    let end = row < metas.rows.count ? metas.rows[row].line.lowerBound - 1 : metas.text.count
-    guard start < end else { return nil }
-    let lines = metas.text[start..<end]
-    return lines.lastIndex(of: UInt8(ascii: "\n")).map { lines[($0 + 1)...] } ?? lines
+  private var runs: [ReportBlock.Run] = []
+  private var (text, common): ([UInt8], ArraySlice<UInt8>) = ([], [])
+
+  /// nil: it has no report.
+  var block: ReportBlock? { runs.isEmpty ? nil : ReportBlock(runs: runs, text: text) }
+
+  /// Adds the reports of a block. - Parameter gone: ids of those that are left out. A packet may get gaps.
+  mutating func add(_ opened: OpenedBlock, without gone: Set<Int64> = []) {
+    let metas = opened.metas
+    var row = -1
+    for run in opened.block.runs {
+      for (place, id) in run.ids.enumerated() {
+        row += 1
+        guard !gone.contains(id) else { continue }
+        add(run, place)
+        let shared = metas.rows[row].common.map { metas.text[$0] } ?? []
+        if shared != common { add(line: shared.isEmpty ? Self.noCommon : shared) }
+        common = shared
+        add(line: metas.text[metas.rows[row].line])
+      }
+    }
   }
 
-  /// The parts of a packet that was divided between blocks.
-  private static func joined(_ runs: [ReportBlock.Run]) -> [ReportBlock.Run] {
-    runs.reduce(into: []) { joined, run in
-      var next = run
-      if let last = joined.last, last.packet == run.packet, last.stream == run.stream,
-        last.ids.upperBound + 1 == run.first
-      {
-        (next.first, next.count) = (last.first, last.count + run.count)
-        next.payloadBytes = last.payloadBytes + run.payloadBytes
-        joined.removeLast()
-      }
-      joined.append(next)
+  /// Adds one report of a run. The parts of a packet that was divided between blocks are one again.
+  private mutating func add(_ run: ReportBlock.Run, _ place: Int) {
+    let (id, bytes) = (run.first + Int64(place), run.payloadBytes.isEmpty ? [] : [run.payloadBytes[place]])
+    if let last = runs.last, last.packet == run.packet, last.stream == run.stream, last.ids.upperBound + 1 == id {
+      runs[runs.count - 1].count += 1
+      runs[runs.count - 1].payloadBytes += bytes
+    } else {
+      var part = run
+      (part.first, part.count, part.payloadBytes) = (id, 1, bytes)
+      runs.append(part)
     }
+  }
+
+  private mutating func add(line: ArraySlice<UInt8>) {
+    if !text.isEmpty { text.append(UInt8(ascii: "\n")) }
+    text += line
   }
 }
 
@@ -99,21 +101,14 @@ extension BlockReader {
   }
 
   /// - Returns: nil: one of them is damaged, or can't be packed.
-  private func merged(
-    _ heads: [BlockHead], of tables: StoreTables
-  ) throws -> BlockMerge.Result? {
-    var blocks: [OpenedBlock] = []
+  private func merged(_ heads: [BlockHead], of tables: StoreTables) throws -> BlockMerge.Result? {
+    var builder = BlockBuilder()
     for head in heads {
       guard let opened = try open(head, of: tables) else { return nil }
-      blocks.append(opened)
+      builder.add(opened)
     }
-    return packed(heads, blocks)
-  }
-
-  private func packed(_ heads: [BlockHead], _ blocks: [OpenedBlock]) -> BlockMerge.Result? {
-    do {
-      let (head, body) = try BlockMerge.block(of: blocks).row()
-      return .merged(former: heads, head: head, body: body)
-    } catch { return nil }  // without memory they stay as they are
+    // Without memory they stay as they are.
+    guard let (head, body) = try? builder.block?.row() else { return nil }
+    return .merged(former: heads, head: head, body: body)
   }
 }

@@ -195,20 +195,6 @@ private struct ByteText: Comparable {
   static func < (a: Self, b: Self) -> Bool { a.bytes.lexicographicallyPrecedes(b.bytes) }
 }
 
-extension MetaCondition.Comparison {
-  fileprivate func holds<Value: Comparable>(_ a: Value, _ b: Value) -> Bool {
-    switch self {
-    case .less: a < b
-    case .atMost: a <= b
-    case .more: a > b
-    case .atLeast: a >= b
-    case .equal: a == b
-    case .notEqual: a != b
-    case .exists, .contains: false
-    }
-  }
-}
-
 extension MetaField {
   fileprivate func number(in text: Span<UInt8>) -> ExactNumber { ExactNumber(text.extracting(range)) }
 }

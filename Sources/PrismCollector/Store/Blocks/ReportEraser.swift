@@ -25,7 +25,7 @@ extension ReadStore {
     while true {
       guard let found = try await readers.reports.erasure(filter, after: id) else { return nil }
       // It may be merged meanwhile.
-      guard try await changing({ try $0.erase(found) }) else { continue }
+      guard try await erasing({ try $0.erase(found) }) else { continue }
       let received = found.former.received
       return ErasedBlock(
         ids: found.former.ids, reports: found.erased.count,
@@ -33,5 +33,11 @@ extension ReadStore {
     }
   }
 
-  func erase(device: String) async throws(StoreFailure) -> Int { try await changing { try $0.erase(device: device) } }
+  func erase(device: String) async throws(StoreFailure) -> Int { try await erasing { try $0.erase(device: device) } }
+
+  private func erasing<Value: Sendable>(
+    _ body: @Sendable (StoreTables) throws -> Value
+  ) async throws(StoreFailure) -> Value {
+    try await changing("reports can't be erased", "reports are erased again", body)
+  }
 }

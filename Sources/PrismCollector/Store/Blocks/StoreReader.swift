@@ -1,3 +1,4 @@
+import Dispatch
 import PrismBase
 import PrismPacket
 import PrismProtocol
@@ -23,8 +24,7 @@ actor StoreReader: ReportQueries {
 
   private let source: any SQLSource
   private let blocks: BlockReader
-  /// nil: it is opened when it is used.
-  private var driver: (any SQLDriver)?
+  private let session: SQLSession
 
   /// - Parameter isForReaders: its questions come behind the work for devices.
   init(
@@ -32,12 +32,13 @@ actor StoreReader: ReportQueries {
     _ damaged: DamagedBlocks = DamagedBlocks()
   ) {
     (self.source, blocks) = (source, BlockReader(damaged))
+    session = SQLSession { try source.driver(isLong: false) }
     executor = DispatchQueueExecutor(label: "prism.collector.\(label)", isBackground: isForReaders)
   }
 
   /// The file is about to be moved.
   nonisolated func closeLater() { Task { await close() } }
-  func close() { driver = nil }
+  func close() { session.close() }
 
   /// Runs `body` in one state of the database.
   func read<Result: Sendable>(
@@ -53,13 +54,7 @@ actor StoreReader: ReportQueries {
     while true {
       attempt += 1
       do {
-        let driver = try driver ?? source.driver(isLong: false)
-        self.driver = driver
-        try driver.begin(isWriting: true)
-        defer { driver.rollBack() }
-        let result = try body(StoreTables(driver))
-        if case .success = result { try driver.commit() }
-        return result
+        return try session.perform(isWriting: true, commits: \.isSuccess) { try body(StoreTables($0)) }
       } catch {
         guard attempt < Self.attemptsMax, source.isTransient(error) else {
           throw await source.failure(error, since: since)
@@ -72,11 +67,13 @@ actor StoreReader: ReportQueries {
   nonisolated func readApart(_ body: @escaping @Sendable (StoreTables) throws -> Void) async throws {
     let (source, since) = (source, source.replacements)
     do {
-      try await OwnedQueue.run("prism.collector.snapshot") {
-        let driver = try source.driver(isLong: true)
-        try driver.begin(isWriting: false)
-        defer { driver.rollBack() }
-        try body(StoreTables(driver))
+      try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+        DispatchQueue(label: "prism.collector.snapshot").async {
+          continuation.resume(
+            with: Result {
+              try SQLSession { try source.driver(isLong: true) }.perform(isWriting: false) { try body(StoreTables($0)) }
+            })
+        }
       }
     } catch let error as SQLiteError { throw await source.failure(error, since: since) }
   }
@@ -93,16 +90,9 @@ actor StoreReader: ReportQueries {
   ) async throws(StoreFailure) -> Result {
     let since = source.replacements
     do {
-      let driver = try driver ?? source.driver(isLong: false)
-      self.driver = driver
-      let horizon = isFinal ? try driver.horizon() : .max
-      try driver.begin(isWriting: false)
-      let result = try body(StoreTables(driver, horizon: horizon))
-      try driver.commit()
-      return result
+      return try session.perform(isWriting: false, isFinal: isFinal) { try body(StoreTables($0)) }
     } catch {
-      driver?.rollBack()
-      if driver?.dialect == .sqlite { driver = nil }  // the file may be replaced
+      if session.driver?.dialect == .sqlite { session.close() }  // the file may be replaced
       throw await source.failure(error, since: since)
     }
   }
@@ -179,17 +169,30 @@ struct StoreReaders: Sendable {
   func close() async { for reader in all { await reader.close() } }
 }
 
+extension Result {
+  var isSuccess: Bool { if case .success = self { true } else { false } }
+}
+
 /// The answers that the stores on SQLite and on PostgreSQL give alike.
 protocol ReadStore: PacketStore, RecordStore, ReportEraser {
   var readers: StoreReaders { get }
-  /// Runs a transaction that changes blocks.
-  func changing<Value: Sendable>(
-    _ body: @Sendable (StoreTables) throws -> Value
-  ) async throws(StoreFailure) -> Value
+  var health: StoreHealth { get }
+  /// Milliseconds since 1970, by this process's clock.
+  var unixMilliseconds: Int64 { get async }
+  /// Changes the database in one transaction. If `body` refuses, nothing is changed.
+  /// - Parameters:
+  ///   - fault: for the log, of a store that fails.
+  ///   - end: the same of the end of that.
+  func changing<Value: Sendable, Refusal: Error>(
+    _ fault: String, _ end: String, refusing body: @Sendable (StoreTables) throws -> Result<Value, Refusal>
+  ) async throws(StoreFailure) -> Result<Value, Refusal>
 }
 
 extension ReadStore {
   nonisolated var queries: (any ReportQueries)? { readers.page }
+  nonisolated var failure: String? { health.failure }
+  nonisolated var warnings: [String] { health.warnings + (readers.damaged.warning.map { [$0] } ?? []) }
+  nonisolated var figures: StoreCounts { health.counts }
 
   func deviceCount() async throws(StoreFailure) -> Int { try await readers.reports.read { try $0.deviceCount() } }
 
@@ -209,7 +212,29 @@ extension ReadStore {
     try await readers.records.read { try $0.records.page(filter) }
   }
 
+  func changing<Value: Sendable>(
+    _ fault: String, _ end: String, _ body: @Sendable (StoreTables) throws -> Value
+  ) async throws(StoreFailure) -> Value {
+    let result: Result<Value, Never> = try await changing(fault, end, refusing: { .success(try body($0)) })
+    return result.get()
+  }
+
   // MARK: Records
+
+  func change(
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
+  ) async throws(RecordFailure) -> [RecordChanged] {
+    let (result, own): (Result<[RecordChanged], RecordFailure>, Int64)
+    do throws(StoreFailure) {
+      own = await unixMilliseconds
+      result = try await changing(
+        "records can't be changed", "records are changed again",
+        refusing: { tables in
+          try tables.records.change(changes, of: place, if: condition, now: try tables.sharedTime() ?? own)
+        })
+    } catch { throw .store(error) }
+    return try result.get()
+  }
 
   nonisolated var recordStore: (any RecordStore)? { self }
 

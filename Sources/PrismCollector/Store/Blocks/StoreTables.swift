@@ -18,22 +18,18 @@ struct StoreTables {
   private enum TypesColumn: String, SQLiteColumn { case types }
 
   let statements: SQLStatements
-  /// Ids from this one on are not final: an open transaction may still fill them.
-  private let horizon: Int64
   var records: RecordTables { RecordTables(statements.driver) }
   private var isOnSQLite: Bool { statements.driver.dialect == .sqlite }
 
-  /// - Parameter horizon: asked of the driver before the transaction.
-  init(_ driver: any SQLDriver, horizon: Int64 = .max) {
-    (statements, self.horizon) = (SQLStatements(driver: driver), horizon)
-  }
+  init(_ statements: SQLStatements) { self.statements = statements }
+  init(_ driver: any SQLDriver) { statements = SQLStatements(driver: driver) }
 
   // MARK: Blocks
 
   /// The part of a filter that is final.
   func final(_ filter: ReportFilter) -> ReportFilter {
     var filter = filter
-    filter.before = min(filter.before ?? .max, horizon)
+    filter.before = min(filter.before ?? .max, statements.horizon)
     return filter
   }
 
@@ -84,7 +80,7 @@ struct StoreTables {
 
   /// The last id of a report; 0: there is no report. On PostgreSQL the last one that is final.
   func newestID() throws -> Int64 {
-    guard isOnSQLite else { return max(0, horizon - 1) }
+    guard isOnSQLite else { return max(0, statements.horizon - 1) }
     return try statements.integer("SELECT last FROM blocks ORDER BY id DESC LIMIT 1") ?? 0
   }
 
@@ -183,6 +179,11 @@ struct StoreTables {
         stream.device, stream.namespace.text, isOnSQLite ? stream.kind.name : stream.kind.tablePrefix,
         isOnSQLite ? packet.bytes.sqlValue : packet.description.sqlValue,
       ]) > 0
+  }
+
+  /// Milliseconds since 1970, by the clock that all replicas share; nil: one process has the database, and its own clock.
+  func sharedTime() throws -> Int64? {
+    isOnSQLite ? nil : try statements.integer("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
   }
 
   private enum MarkColumn: String, SQLiteColumn { case id, life }

@@ -137,12 +137,7 @@ private struct ReportIDs {
     while left > 0 {
       let part = min(left, size - used % size)
       let first = blocks[used / size] << bits + Int64(used % size)
-      let last = first + Int64(part) - 1
-      if let former = ranges.last, former.upperBound + 1 == first {
-        ranges[ranges.count - 1] = former.lowerBound...last
-      } else {
-        ranges.append(first...last)
-      }
+      ranges.append(ids: first...first + Int64(part) - 1)
       (used, left) = (used + part, left - part)
     }
     return ranges

@@ -8,17 +8,27 @@ final class PostgreSQLDriver: SQLDriver {
 
   /// nil: the connection's owner begins and ends the transactions.
   private let setup: PostgreSQLSetup?
+  private let lasting: Duration
   private var connection: PostgreSQLConnection?
   private var by: Deadline
 
   let dialect = SQLDialect.postgreSQL
 
-  /// - Parameter setup: its deadline is of connecting, and of a transaction.
-  init(_ setup: PostgreSQLSetup) { (self.setup, by) = (setup, Deadline(setup.deadline)) }
+  /// - Parameters:
+  ///   - setup: its deadline is of connecting.
+  ///   - lasting: of a transaction; nil: as long as connecting.
+  init(_ setup: PostgreSQLSetup, lasting: Duration? = nil) {
+    (self.setup, self.lasting, by) = (setup, lasting ?? setup.deadline, Deadline(setup.deadline))
+  }
 
   init(_ connection: PostgreSQLConnection, by deadline: Deadline) {
-    (setup, self.connection, by) = (nil, connection, deadline)
+    (setup, lasting, self.connection, by) = (nil, .zero, connection, deadline)
   }
+
+  /// Of the transaction before, as far as is known.
+  var isConnected: Bool { connection != nil }
+
+  func close() { connection = nil }
 
   func horizon() throws -> Int64 {
     try connect()
@@ -29,7 +39,7 @@ final class PostgreSQLDriver: SQLDriver {
   private func connect() throws {
     guard let setup else { return }
     connection = try connection ?? setup.connect()
-    by = Deadline(setup.deadline)
+    by = Deadline(lasting)
   }
 
   func begin(isWriting: Bool) throws {
@@ -51,8 +61,11 @@ final class PostgreSQLDriver: SQLDriver {
     }
   }
 
-  func lock(_ text: String, class number: Int, isShared: Bool) throws {
-    _ = try rows("SELECT pg_advisory_xact_lock\(isShared ? "_shared" : "")($1, hashtext($2))", [number, text])
+  /// The second number of the advisory lock is a hash of the text.
+  func lock(_ text: String, isShared: Bool) throws {
+    _ = try rows(
+      "SELECT pg_advisory_xact_lock\(isShared ? "_shared" : "")($1, hashtext($2))",
+      [PostgreSQLSchema.textLockClass, text])
   }
 
   func description(of error: any Error) -> String { "\(error)" }
@@ -64,6 +77,13 @@ final class PostgreSQLDriver: SQLDriver {
       if (error as? PostgreSQLError)?.endsConnection == true { self.connection = nil }
       throw error
     }
+  }
+}
+
+extension PostgreSQLConnection {
+  /// The statements of a transaction that the connection's owner begins and ends.
+  func statements(by deadline: Deadline) -> SQLStatements {
+    SQLStatements(driver: PostgreSQLDriver(self, by: deadline))
   }
 }
 

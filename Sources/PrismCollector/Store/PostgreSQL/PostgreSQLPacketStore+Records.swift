@@ -2,34 +2,16 @@ import Glibc
 import PrismBase
 import PrismProtocol
 
-// Changes of records, on a connection of their own, so that no writer waits for packets.
-extension PostgreSQLPacketStore {
-  func change(
-    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
-  ) async throws(RecordFailure) -> [RecordChanged] {
-    let result: Result<[RecordChanged], RecordFailure>
-    do throws(StoreFailure) {
-      // Two packets that lose against changes may wait for each other: one of them is tried again.
-      result = try await writing.change { tables in
-        // By the clock that all replicas share.
-        let now = try tables.statements.integer("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint") ?? 0
-        return try tables.records.change(changes, of: place, if: condition, now: now)
-      }
-    } catch { throw .store(error) }
-    return try result.get()
-  }
-}
-
-// Erasing, on the same connection.
+// Changes of records and of blocks, on a connection of their own, so that no writer waits for packets.
 extension PostgreSQLPacketStore {
   private static let recordTables = ["records", "deleted_records", "record_tables", "record_answers", "streams"]
 
-  func changing<Value: Sendable>(
-    _ body: @Sendable (StoreTables) throws -> Value
-  ) async throws(StoreFailure) -> Value {
-    let result: Result<Value, Never> = try await writing.change { .success(try body($0)) }
-    return result.get()
-  }
+  var unixMilliseconds: Int64 { options.time.unixMilliseconds }
+
+  /// Two packets that lose against changes may wait for each other: one of them is tried again.
+  func changing<Value: Sendable, Refusal: Error>(
+    _ fault: String, _ end: String, refusing body: @Sendable (StoreTables) throws -> Result<Value, Refusal>
+  ) async throws(StoreFailure) -> Result<Value, Refusal> { try await writing.change(body) }
 
   func scrub(_ days: Set<Int64>) async throws(StoreFailure) {
     try await readers.reports.vacuum(

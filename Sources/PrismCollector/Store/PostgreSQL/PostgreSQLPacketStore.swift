@@ -3,7 +3,6 @@ import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
-import Synchronization
 
 /// Packets and reports in PostgreSQL, which any number of collectors share.
 ///
@@ -13,13 +12,7 @@ import Synchronization
 actor PostgreSQLPacketStore: ReadStore {
   struct Options: Sendable {
     var target: PostgreSQLTarget
-    /// Reports are deleted after as many days; nil: they are kept.
-    var retentionDays: Int?
-    /// Days past `retentionDays` are not dropped before these outputs took them.
-    var outputs: [String] = []
-    /// Of days past `retentionDays` that wait for an output; with more `onLag` decides.
-    var outputLagBytes: Int64 = 10_240 * 1_048_576
-    var onLag = LagPolicy.hold
+    var retention = Retention()
     /// Of one group, from its begin to its commit.
     var commitDeadline: Duration = .seconds(10)
     var time: any TimeSource = SystemTime()
@@ -31,7 +24,7 @@ actor PostgreSQLPacketStore: ReadStore {
   private let executor = DispatchQueueExecutor(label: "prism.collector.store")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  private let options: Options
+  let options: Options
   private nonisolated var setup: PostgreSQLSetup {
     PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
   }
@@ -39,26 +32,20 @@ actor PostgreSQLPacketStore: ReadStore {
   /// Of changes of records.
   let writing: StoreReader
   private let upkeep: PostgreSQLUpkeep
-  private let health = Mutex<(failure: String?, warnings: [String])>((nil, []))
-  private let counts = Mutex(StoreCounts())
+  let health: StoreHealth
   private var connection: PostgreSQLConnection?
   private let packer: RestPacker
   private var recovery: Task<Void, Never>?
   private var isClosed = false
   private var isOverLag = false
 
-  nonisolated var failure: String? { health.withLock { $0.failure } }
-  nonisolated var warnings: [String] {
-    health.withLock { $0.warnings } + (readers.damaged.warning.map { [$0] } ?? [])
-  }
   nonisolated var recheckInterval: Duration? { .milliseconds(500) }
-  nonisolated var figures: StoreCounts { counts.withLock { $0 } }
 
   /// Connects and makes the tables in an empty schema. A database that is away, starting or full of connections is
   /// waited for in the background.
   /// - Throws: what waiting does not change: a newer schema, a role without rights.
   init(_ options: Options) throws(PostgreSQLSetup.Refusal) {
-    self.options = options
+    (self.options, health) = (options, StoreHealth(options.log))
     do throws(PacketError) { packer = try RestPacker() } catch {
       throw .failed(PostgreSQLError(kind: .lost, message: "there is no memory to pack reports"))
     }
@@ -70,8 +57,7 @@ actor PostgreSQLPacketStore: ReadStore {
     upkeep = PostgreSQLUpkeep(setup, options, time: options.time)
     do throws(PostgreSQLSetup.Refusal) { connection = try setup.connect() } catch {
       guard error.isTemporary else { throw error }
-      health.withLock { $0.failure = error.description }
-      options.log.fault("collector.store", "the database is not reached", ["cause": error.description], level: .error)
+      health.fails(error.description, "the database is not reached")
       Task { await recover() }
     }
   }
@@ -95,8 +81,8 @@ actor PostgreSQLPacketStore: ReadStore {
     let deadline = Deadline(options.commitDeadline)
     do throws(PostgreSQLSetup.Refusal) {
       let outcomes = try take(group, by: deadline)
-      counts.withLock { $0.add(packets: group.count, lasted: options.time.uptime - started) }
-      succeeded()
+      health.count { $0.add(packets: group.count, lasted: options.time.uptime - started) }
+      health.succeeds(Self.succeeded)
       return outcomes
     } catch {
       throw failed(error)
@@ -113,7 +99,7 @@ actor PostgreSQLPacketStore: ReadStore {
       do throws(PostgreSQLError) {
         var transaction = GroupTransaction(connection, group, by: deadline, packer)
         let outcomes = try transaction.run()
-        counts.withLock { $0.mark = transaction.mark }
+        health.count { $0.mark = transaction.mark }
         return outcomes
       } catch {
         if error.endsConnection { self.connection = nil }
@@ -121,7 +107,7 @@ actor PostgreSQLPacketStore: ReadStore {
         guard !error.endsConnection, error.isTransient || error.isDayMissing, attempt < Self.attemptsMax else {
           throw .failed(error)
         }
-        counts.withLock { $0.retries += 1 }
+        health.count { $0.retries += 1 }
         if error.isDayMissing { try addDays(connection, deadline) } else { usleep(.random(in: 1000...20_000)) }
       }
     }
@@ -132,9 +118,8 @@ actor PostgreSQLPacketStore: ReadStore {
   ) throws(PostgreSQLSetup.Refusal) {
     do throws(PostgreSQLError) {
       try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
-        let lock = "\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.Lock.upkeep.rawValue)"
-        _ = try connection.query("SELECT pg_advisory_xact_lock(\(lock))", by: deadline)
-        try PostgreSQLDays(connection).add(by: deadline)
+        _ = try connection.query("SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.Lock.upkeep.key))", by: deadline)
+        try PostgreSQLError.only { try PostgreSQLDays(statements: connection.statements(by: deadline)).add() }
       }
     } catch {
       if error.endsConnection { self.connection = nil }
@@ -157,25 +142,23 @@ actor PostgreSQLPacketStore: ReadStore {
 
   func maintain() async throws(StoreFailure) -> Bool {
     if isClosed || recovery != nil { return false }
-    do throws(PostgreSQLSetup.Refusal) {
+    do {
       let isMoreDue = try await upkeep.slice()
       let skipped = await upkeep.skipped
-      counts.withLock { $0.skipped = skipped }
+      health.count { $0.skipped = skipped }
       let (isLate, clock) = (await upkeep.isOverLag, await upkeep.clockWarning)
-      health.withLock {
-        $0.warnings = (clock.map { [$0] } ?? []) + (isLate && options.onLag == .hold ? [LagPolicy.warning] : [])
-      }
+      health.warn((clock.map { [$0] } ?? []) + (isLate && options.retention.onLag == .hold ? [LagPolicy.warning] : []))
       if let clock {
         options.log.fault("collector.clock", "no day is dropped", ["cause": clock], level: .error)
       } else {
         options.log.faultEnded("collector.clock", "days are dropped again")
       }
-      note(isOverLag: isLate && options.onLag == .refuse)
+      note(isOverLag: isLate && options.retention.onLag == .refuse)
       options.log.faultEnded("collector.upkeep", "days are made and dropped again")
       return isMoreDue
     } catch {
-      options.log.fault("collector.upkeep", "days can't be made or dropped", ["cause": error.description])
-      throw .unavailable(error.description)
+      options.log.fault("collector.upkeep", "days can't be made or dropped", ["cause": "\(error)"])
+      throw .unavailable("\(error)")
     }
   }
 
@@ -183,25 +166,19 @@ actor PostgreSQLPacketStore: ReadStore {
     let before = isOverLag
     isOverLag = now
     if now {
-      health.withLock { $0.failure = LagPolicy.cause }
-      options.log.fault("collector.store", "packets are refused", ["cause": LagPolicy.cause], level: .error)
+      health.fails(LagPolicy.cause, "packets are refused")
     } else if before {
-      succeeded()
+      health.succeeds(Self.succeeded)
     }
   }
 
   // MARK: Failures
 
-  private func succeeded() {
-    guard failure != nil else { return }
-    health.withLock { $0.failure = nil }
-    options.log.faultEnded("collector.store", "packets are stored again")
-  }
+  private static let succeeded = "packets are stored again"
 
   private func failed(_ refusal: PostgreSQLSetup.Refusal) -> StoreFailure {
     if case .failed(let error) = refusal, error.isRejection { return .rejected(error.description) }
-    health.withLock { $0.failure = refusal.description }
-    options.log.fault("collector.store", "packets can't be stored", ["cause": refusal.description], level: .error)
+    health.fails(refusal.description, "packets can't be stored")
     // With a connection the next group is a try; without one, one task tries for all.
     if connection == nil, recovery == nil, !isClosed { recover() }
     return .unavailable(refusal.description)
@@ -214,7 +191,7 @@ actor PostgreSQLPacketStore: ReadStore {
     recovery = Task {
       var pause: Duration = .milliseconds(100)
       while !Task.isCancelled {
-        if let cause = await probe.failure() { note(cause) } else { break }
+        if let cause = await probe.failure() { health.fails(cause) } else { break }
         do { try await time.sleep(for: pause) } catch { return }  // the collector stops
         pause = min(.seconds(5), pause * 2)
       }
@@ -222,10 +199,8 @@ actor PostgreSQLPacketStore: ReadStore {
     }
   }
 
-  private func note(_ cause: String) { health.withLock { $0.failure = cause } }
-
   private func recovered() {
     recovery = nil
-    if !isClosed { succeeded() }
+    if !isClosed { health.succeeds(Self.succeeded) }
   }
 }

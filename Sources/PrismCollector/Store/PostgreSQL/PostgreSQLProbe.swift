@@ -19,18 +19,12 @@ actor PostgreSQLProbe {
 
   /// Commits one row. - Returns: nil once it is at rest, else why it is not.
   func failure() -> String? {
-    do throws(PostgreSQLSetup.Refusal) {
-      let connection = try setup.connect()
-      do throws(PostgreSQLError) {
-        let by = Deadline(setup.deadline)
-        try connection.begin(by: by)
-        _ = try connection.query(
-          "INSERT INTO replicas VALUES ($1, now()) ON CONFLICT (replica) DO UPDATE SET seen = now()", [name], by: by)
-        try connection.commit(by: Deadline(.seconds(60)))
-        return nil
-      } catch { throw .failed(error) }
-    } catch {
-      return error.description
-    }
+    do {
+      try SQLSession { PostgreSQLDriver(self.setup, lasting: .seconds(60)) }.perform(isWriting: true) {
+        _ = try $0.run(
+          "INSERT INTO replicas VALUES ($1, now()) ON CONFLICT (replica) DO UPDATE SET seen = now()", [name])
+      }
+      return nil
+    } catch { return "\(error)" }
   }
 }

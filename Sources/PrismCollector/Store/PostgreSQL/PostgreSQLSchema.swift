@@ -13,10 +13,15 @@ enum PostgreSQLSchema {
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
   static let lockClass = 20_562
+  /// The same of locks of texts.
+  static let textLockClass = lockClass + 2
   enum Lock: Int {
     case migration = 1
     case upkeep = 2
     case output = 3
+
+    /// Both numbers.
+    var key: String { "\(lockClass), \(rawValue)" }
   }
 
   /// Of an empty database: in the version that is the latest now.

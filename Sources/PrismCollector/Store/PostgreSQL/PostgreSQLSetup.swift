@@ -105,16 +105,14 @@ public struct PostgreSQLSetup: Sendable {
     let by = Deadline(deadline * 6)
     do throws(PostgreSQLError) {
       try connection.transaction(by: by) { () throws(PostgreSQLError) in
-        _ = try connection.query(
-          "SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.Lock.migration.rawValue))",
-          by: by)
+        _ = try connection.query("SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.Lock.migration.key))", by: by)
         let found = Int(try Self.version(connection, by))
         let steps =
           found == 0
           ? [PostgreSQLSchema.sql] : Array(PostgreSQLSchema.migrations.dropFirst(found - PostgreSQLSchema.firstVersion))
         for step in steps { try connection.execute(step, by: by) }
         try connection.execute("UPDATE prism_schema SET version = \(PostgreSQLSchema.version)", by: by)
-        try PostgreSQLDays(connection).add(by: by)
+        try PostgreSQLError.only { try PostgreSQLDays(statements: connection.statements(by: by)).add() }
       }
     } catch {
       if case .refused(state: "42501") = error.kind { throw .noSchema(error.description) }

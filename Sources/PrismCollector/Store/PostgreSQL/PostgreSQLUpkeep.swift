@@ -6,7 +6,10 @@ actor PostgreSQLUpkeep {
   private let executor = DispatchQueueExecutor(label: "prism.collector.upkeep")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+  /// Of one step.
   private static let deadline: Duration = .seconds(3600)
+  /// A database whose clock differs by more drops nothing; in seconds.
+  private static let differenceMax: Int64 = 60
 
   /// The state of what has time, in uptime.
   private struct QuietWork {
@@ -15,16 +18,14 @@ actor PostgreSQLUpkeep {
     let blocks = BlockReader()
   }
 
-  private let setup: PostgreSQLSetup
-  private let retentionDays: Int?
-  private let lag: PostgreSQLDays.Lag
+  private let session: SQLSession
+  private let retention: Retention
   private let time: any TimeSource
   private let log: Logger
   /// Up to here, in uptime, this replica's service is noted.
   private var servedUntil: Duration
   /// Why nothing is dropped: the two clocks; nil: they agree.
   private(set) var clockWarning: String?
-  private var connection: PostgreSQLConnection?
   private var quiet = QuietWork()
   /// Days that are due wait for an output, and have too many bytes.
   private(set) var isOverLag = false
@@ -32,55 +33,37 @@ actor PostgreSQLUpkeep {
   private(set) var skipped: [String: Int] = [:]
 
   init(_ setup: PostgreSQLSetup, _ options: PostgreSQLPacketStore.Options, time: any TimeSource) {
-    (self.setup, self.time, log, servedUntil) = (setup, time, options.log, time.uptime)
-    retentionDays = options.retentionDays
-    lag = .init(outputs: options.outputs, bytesMax: options.outputLagBytes, policy: options.onLag)
+    session = SQLSession { PostgreSQLDriver(setup, lasting: Self.deadline) }
+    (self.time, log, servedUntil) = (time, options.log, time.uptime)
+    retention = options.retention
   }
 
-  func close() { connection = nil }
+  func close() { session.close() }
 
   /// - Returns: whether more is due at once.
-  func slice() throws(PostgreSQLSetup.Refusal) -> Bool {
-    let connection = if let connection { connection } else { try setup.connect() }
-    self.connection = connection
-    do throws(PostgreSQLError) {
-      let days = PostgreSQLDays(connection)
-      try step { (by) throws(PostgreSQLError) in
-        try days.add(by: by)
-        return false
-      }
-      if try step({ (by) throws(PostgreSQLError) in try days.dropDetached(by: by) }) { return true }
-      guard try noteService(), clockWarning == nil else { return false }
-      if try step({ (by) throws(PostgreSQLError) in
-        var facts = try ServiceFacts(connection, by: by)
-        return try days.detachPackets(&facts, by: by)
-      }) {
-        return true
-      }
-      if let retentionDays, try detachReports(connection, days, olderThan: retentionDays) { return true }
-      try prune(days)
-      return try merge(connection)
-    } catch {
-      if error.endsConnection { self.connection = nil }
-      throw .failed(error)
+  func slice() throws -> Bool {
+    try step {
+      try PostgreSQLDays(statements: $0).add()
+      return false
     }
+    if try step({ try PostgreSQLDays(statements: $0).dropDetached() }) { return true }
+    guard try noteService(), clockWarning == nil else { return false }
+    if try step({ try PostgreSQLDays(statements: $0).detachPackets() }) { return true }
+    if let days = retention.days, try detachReports(olderThan: days) { return true }
+    try prune()
+    return try merge()
   }
 
   /// - Returns: false: another replica does the upkeep.
-  private func noteService() throws(PostgreSQLError) -> Bool {
-    guard let connection else { return false }
-    return try step { (by) throws(PostgreSQLError) in
-      let own = time.unixMilliseconds / 1000
-      var facts = try ServiceFacts(connection, by: by)
-      let seconds = (time.uptime - servedUntil).components.seconds
-      try facts.note(ownSeconds: seconds)
+  private func noteService() throws -> Bool {
+    try step { statements in
+      let (own, seconds) = (time.unixMilliseconds / 1000, (time.uptime - servedUntil).components.seconds)
+      let difference = try PostgreSQLDays(statements: statements).noteService(ownSeconds: seconds) - own
       servedUntil += .seconds(seconds)
-      let difference = facts.databaseSeconds - own
-      let isTooMuch = abs(difference) > ServiceFacts.differenceMax
       clockWarning =
-        isTooMuch
+        abs(difference) > Self.differenceMax
         ? "the database's clock differs from this machine's by \(difference) s: no day is dropped until they agree within "
-          + "\(ServiceFacts.differenceMax) s" : nil
+          + "\(Self.differenceMax) s" : nil
       return true
     }
   }
@@ -89,29 +72,21 @@ actor PostgreSQLUpkeep {
 
   /// Merges some blocks, and rests nine times as long: that takes a tenth of a core at most.
   /// - Returns: whether there may be more.
-  private func merge(_ connection: PostgreSQLConnection) throws(PostgreSQLError) -> Bool {
+  private func merge() throws -> Bool {
     let began = time.uptime
     guard began >= quiet.mergingRestsUntil else { return true }
-    let isMore = try step { (by) throws(PostgreSQLError) in
-      let driver = PostgreSQLDriver(connection, by: by)
-      let merged = try connection.query(
-        "SELECT coalesce(max(value), 0) FROM facts WHERE name = '\(Self.mergedFact)'", by: by)
-      let found = try PostgreSQLError.only {
-        try quiet.blocks.merge(
-          after: merged.int(0, 0), before: try driver.horizon(), day: { $0.received.lowerBound / 86_400_000 },
-          of: StoreTables(driver))
-      }
-      let last: Int64
+    let isMore = try step { statements in
+      let tables = StoreTables(statements)
+      let found = try quiet.blocks.merge(
+        after: try statements.fact(Self.mergedFact) ?? 0, before: try statements.driver.horizon(),
+        day: { $0.received.lowerBound / 86_400_000 }, of: tables)
       switch found {
       case .wait: return false
-      case .stays(let id): last = id
+      case .stays(let id): try statements.set(Self.mergedFact, id)
       case .merged(_, let head, let body):
-        try PostgreSQLError.only { try StoreTables(driver).replace(by: head, body) }
-        last = head.last
+        try tables.replace(by: head, body)
+        try statements.set(Self.mergedFact, head.last)
       }
-      _ = try connection.query(
-        "INSERT INTO facts VALUES ('\(Self.mergedFact)', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        [String(last)], by: by)
       return true
     }
     let ended = time.uptime
@@ -119,13 +94,10 @@ actor PostgreSQLUpkeep {
     return isMore
   }
 
-  private func detachReports(_ connection: PostgreSQLConnection, _ days: PostgreSQLDays, olderThan retentionDays: Int)
-    throws(PostgreSQLError) -> Bool
-  {
+  private func detachReports(olderThan days: Int) throws -> Bool {
     var detaching: PostgreSQLDays.Detaching?
-    try step { (by) throws(PostgreSQLError) in
-      var facts = try ServiceFacts(connection, by: by)
-      detaching = try days.detachReports(olderThan: retentionDays, lag, &facts, by: by)
+    try step {
+      detaching = try PostgreSQLDays(statements: $0).detachReports(olderThan: days, retention)
       return false
     }
     switch detaching {
@@ -142,11 +114,11 @@ actor PostgreSQLUpkeep {
     return false
   }
 
-  private func prune(_ days: PostgreSQLDays) throws(PostgreSQLError) {
+  private func prune() throws {
     if let prunedAt = quiet.prunedAt, time.uptime - prunedAt < .seconds(86_400) { return }
-    try step { (by) throws(PostgreSQLError) in
-      try days.pruneOthers(by: by)
-      try connection?.execute(RecordTables.forgetAnswersInPostgreSQL, by: by)
+    try step {
+      try PostgreSQLDays(statements: $0).pruneOthers()
+      try $0.run(RecordTables.forgetAnswersInPostgreSQL)
       return false
     }
     quiet.prunedAt = time.uptime
@@ -155,16 +127,13 @@ actor PostgreSQLUpkeep {
   /// Runs one transaction, where no other replica does. A wait for its locks is short: packets would wait
   /// behind it.
   @discardableResult
-  private func step(
-    _ body: (Deadline) throws(PostgreSQLError) -> Bool
-  ) throws(PostgreSQLError) -> Bool {
-    guard let connection else { return false }
-    let by = Deadline(Self.deadline)
-    return try connection.transaction(by: by) { () throws(PostgreSQLError) in
-      let lock = "\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.Lock.upkeep.rawValue)"
-      guard try connection.query("SELECT pg_try_advisory_xact_lock(\(lock))", by: by).bool(0, 0) else { return false }
-      try connection.execute("SET LOCAL lock_timeout = 2000; SET LOCAL statement_timeout = 0", by: by)
-      return try body(by)
+  private func step(_ body: (SQLStatements) throws -> Bool) throws -> Bool {
+    try session.perform(isWriting: true) { statements in
+      let lock = "SELECT pg_try_advisory_xact_lock(\(PostgreSQLSchema.Lock.upkeep.key))"
+      guard try statements.integer(lock) == 1 else { return false }
+      try statements.run("SET LOCAL lock_timeout = 2000")
+      try statements.run("SET LOCAL statement_timeout = 0")
+      return try body(statements)
     }
   }
 }

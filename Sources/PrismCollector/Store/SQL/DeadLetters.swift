@@ -45,12 +45,21 @@ struct DeadLetters {
 
 /// The part of the sources on SQLite and on PostgreSQL that is the same.
 protocol LetterSource: OutputSource {
-  func letters<Result: Sendable>(
-    _ body: @Sendable (DeadLetters) throws -> Result
+  var name: String { get }
+  /// Runs a transaction about the state of the output.
+  func asking<Result: Sendable>(
+    _ body: @Sendable (SQLStatements) throws -> Result
   ) async throws(StoreFailure) -> Result
 }
 
 extension LetterSource {
+  private func letters<Result: Sendable>(
+    _ body: @Sendable (DeadLetters) throws -> Result
+  ) async throws(StoreFailure) -> Result {
+    let name = name
+    return try await asking { try body(DeadLetters(statements: $0, output: name)) }
+  }
+
   func deadCount() async throws(StoreFailure) -> Int { try await letters { try $0.count() } }
 
   func dead(after id: Int64, limit: Int, onlyRequeued: Bool) async throws(StoreFailure) -> [DeadReport] {

@@ -14,7 +14,7 @@ protocol SQLDriver: AnyObject {
   /// - Returns: the rows, each with the values that the statement lists.
   func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]]
   /// Holds those who want the same text until the transaction ends; two who share it don't hold each other.
-  func lock(_ text: String, class number: Int, isShared: Bool) throws
+  func lock(_ text: String, isShared: Bool) throws
   /// Why the statements failed: the database, and its own words.
   func description(of error: any Error) -> String
 }
@@ -71,7 +71,7 @@ final class SQLiteDriver: SQLDriver {
   func commit() throws { try connection.execute("COMMIT") }
   func rollBack() { connection.rollBack() }
   /// There is one writer at a time.
-  func lock(_ text: String, class number: Int, isShared: Bool) {}
+  func lock(_ text: String, isShared: Bool) {}
 
   func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]] {
     try statements.prepare(sql).rows(values)

@@ -3,6 +3,8 @@ import PrismSQLite
 /// The statements of one transaction, in SQL that both databases read.
 struct SQLStatements {
   let driver: any SQLDriver
+  /// Ids from this one on are not final: an open transaction may still fill them.
+  var horizon: Int64 = .max
 
   /// Rows of one statement at most: few different texts are prepared.
   private static let chunks = [128, 16, 1]
@@ -89,13 +91,23 @@ struct SQLStatements {
     if case .integer(let value) = try driver.rows(sql, values).first?.first { value } else { nil }
   }
 
-  /// The same of a text.
-  func text(_ sql: String, _ values: [any SQLConvertible] = []) throws -> String? {
-    if case .text(let bytes) = try driver.rows(sql, values).first?.first {
-      String(decoding: bytes, as: UTF8.self)
-    } else {
-      nil
+  /// The values of all rows, as texts; that of NULL is empty.
+  func texts(_ sql: String, _ values: [any SQLConvertible] = []) throws -> [[String]] {
+    try driver.rows(sql, values).map { row in
+      row.map { value in
+        switch value {
+        case .null, .blob: ""
+        case .integer(let number): String(number)
+        case .real(let number): String(number)
+        case .text(let bytes): String(decoding: bytes, as: UTF8.self)
+        }
+      }
     }
+  }
+
+  /// The first value of the first row as a text; nil: there is no row.
+  func text(_ sql: String, _ values: [any SQLConvertible] = []) throws -> String? {
+    try texts(sql, values).first?.first
   }
 }
 

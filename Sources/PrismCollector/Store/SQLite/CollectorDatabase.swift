@@ -64,7 +64,7 @@ struct CollectorDatabase {
   private mutating func begin(_ database: PacketDatabase) throws(SQLiteError) {
     files.protect()
     files.markRunning()
-    service = try ServiceTime(of: database, now: options.time.uptime)
+    service = try SQLiteError.only { try ServiceTime(of: database, now: options.time.uptime) }
     newestReport = database.nextReport - 1
     hasBegun = true
   }
@@ -81,7 +81,7 @@ struct CollectorDatabase {
   var servedSeconds: Int64 { service.seconds(now: options.time.uptime) }
 
   /// Notes the seconds, once a minute.
-  mutating func noteServed(in database: PacketDatabase) throws(SQLiteError) {
+  mutating func noteServed(in database: PacketDatabase) throws {
     try service.note(servedSeconds, in: database)
   }
 
@@ -118,7 +118,36 @@ struct CollectorDatabase {
   /// Notes the time of service, and closes the file for good.
   mutating func close() {
     guard let open else { return }
-    try? open.set(ServiceTime.fact, servedSeconds)
+    try? open.statements.set(ServiceTime.fact, servedSeconds)
     self.open = nil
+  }
+}
+
+/// The time in which the collector ran, over all its runs. Ages count in it, so a wrong wall clock makes nothing older.
+struct ServiceTime {
+  static let fact = "served_seconds"
+
+  /// At the opening of the database; the time since then comes on top. nil before.
+  private var start: (seconds: Int64, at: Duration)?
+  private var notedSeconds: Int64 = 0
+
+  init() {}
+
+  /// - Parameter now: of the `uptime` clock.
+  init(of database: PacketDatabase, now: Duration) throws {
+    let seconds = try database.statements.fact(Self.fact) ?? 0
+    (start, notedSeconds) = ((seconds, now), seconds)
+  }
+
+  func seconds(now: Duration) -> Int64 {
+    guard let start else { return 0 }
+    return start.seconds + (now - start.at).components.seconds
+  }
+
+  /// Notes the time, once a minute.
+  mutating func note(_ seconds: Int64, in database: PacketDatabase) throws {
+    guard seconds - notedSeconds >= 60 else { return }
+    try database.statements.set(Self.fact, seconds)
+    notedSeconds = seconds
   }
 }

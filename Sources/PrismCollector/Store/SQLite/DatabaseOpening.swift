@@ -38,7 +38,7 @@ struct DatabaseOpening {
       if isChecked && files.isThere && !isLarge, let found = try check.run().first { throw SQLiteError.corrupt(found) }
       let database = try PacketDatabase(path: files.path, vfs: vfs)
       try database.connection.settleLog(path: files.path, pageBytes: PacketSchema.pageBytes)
-      try adoptAside(into: database)
+      try SQLiteError.only { try adoptAside(into: database) }
       try Self.compareNewestIDs(database.connection)
       try Self.compareStreams(database.connection)
       return (database, isChecked && isLarge)
@@ -78,9 +78,11 @@ struct DatabaseOpening {
       ["cause": reason, "set_aside": files.path(of: name)])
     let database = try PacketDatabase(path: files.path, vfs: vfs)
     files.protect()
-    try adoptAside(into: database)
-    try database.skipReports(upTo: newestReport)
-    if servedSeconds > 0 { try database.set("served_seconds", servedSeconds) }
+    try SQLiteError.only {
+      try adoptAside(into: database)
+      try database.skipReports(upTo: newestReport)
+      if servedSeconds > 0 { try database.statements.set(ServiceTime.fact, servedSeconds) }
+    }
     return database
   }
 
@@ -139,14 +141,14 @@ struct DatabaseOpening {
   // MARK: What was set aside
 
   /// Takes over the packet ids of databases that were set aside and that this one knows nothing of.
-  private func adoptAside(into database: PacketDatabase) throws(SQLiteError) {
+  private func adoptAside(into database: PacketDatabase) throws {
     for name in files.asideNames {
       let known = try database.connection.firstInt("SELECT count(*) FROM imports WHERE file = '\(name)'")
       if known == 0 { try adopt(name, into: database) }
     }
   }
 
-  private func adopt(_ name: String, into database: PacketDatabase) throws(SQLiteError) {
+  private func adopt(_ name: String, into database: PacketDatabase) throws {
     if let repair = LogRepair.run(database: files.path(of: name), pageBytes: PacketSchema.pageBytes) {
       log.warning(
         "the log of the database that was set aside is read over its damaged frames",
@@ -159,11 +161,11 @@ struct DatabaseOpening {
     do { source = try DatabaseSource(path: files.path(of: name)) } catch {
       log.error(
         "nothing can be read of the database that was set aside; packets that it had may be stored again",
-        ["file": files.path(of: name), "cause": error.description])
+        ["file": files.path(of: name), "cause": "\(error)"])
       return try note(name, isDone: true, in: database)
     }
     var unreadable: Int64 = 0
-    try database.connection.transaction { () throws(SQLiteError) in
+    try database.session.perform(isWriting: true) { _ in
       try Self.adopt(source, into: database, now: time.unixMilliseconds)
       unreadable = try database.missingIDs()
       try note(name, isDone: false, in: database)
@@ -178,25 +180,25 @@ struct DatabaseOpening {
       ["file": name, "ids": String(ids), "unreadable": String(unreadable)])
   }
 
-  private func note(_ name: String, isDone: Bool, in database: PacketDatabase) throws(SQLiteError) {
+  private func note(_ name: String, isDone: Bool, in database: PacketDatabase) throws {
     try database.connection.execute("REPLACE INTO imports VALUES ('\(name)', 0, 0, 0, \(isDone ? 1 : 0))")
   }
 
   private static func adopt(
     _ source: DatabaseSource, into database: PacketDatabase, now: Int64
-  ) throws(SQLiteError) {
+  ) throws {
     for known in source.streams.values { try database.adopt(known) }
-    var failure = SQLiteError?.none
+    var failure: (any Error)?
     source.forEachPacket { stream, packet, number, day in
       guard failure == nil else { return }
-      do throws(SQLiteError) {
+      do {
         let found = try database.streams.findOrAdd(stream)
         try database.streams.add(packet, of: found.number, number: number, day: day)
       } catch { failure = error }
     }
     source.forEachRecord { row in
       guard failure == nil else { return }
-      do throws(SQLiteError) { try SQLiteError.only { try database.records.adopt(row) } } catch { failure = error }
+      do { try database.records.adopt(row) } catch { failure = error }
     }
     if let failure { throw failure }
     try RecordTables.skipIDs(now: now, in: database.connection)
@@ -205,11 +207,12 @@ struct DatabaseOpening {
       """
       UPDATE streams SET packets = max(packets, (SELECT count(*) FROM packets WHERE stream = streams.id))
       """)
-    try database.set(PacketDatabase.adoptedFact, try database.connection.firstInt("SELECT max(id) FROM packets") ?? 0)
+    let statements = database.statements
+    try statements.set(PacketDatabase.adoptedFact, try statements.integer("SELECT max(id) FROM packets") ?? 0)
     // Where the last id can't be read, new reports get ids far behind it.
     try database.skipReports(upTo: source.newestReport ?? 1 << 40)
-    let served = max(source.servedSeconds, try database.fact("served_seconds") ?? 0)
-    try database.set("served_seconds", served)
+    let served = max(source.servedSeconds, try statements.fact(ServiceTime.fact) ?? 0)
+    try statements.set(ServiceTime.fact, served)
   }
 }
 

@@ -47,21 +47,17 @@ final class DatabaseSource {
   var newestReport: Int64? {
     do {
       let newest = try connection.firstInt("SELECT last FROM blocks ORDER BY id DESC LIMIT 1") ?? 0
-      return max(newest, try fact("newest_report"))
+      return max(newest, try tables.statements.fact("newest_report") ?? 0)
     } catch { return nil }
   }
 
   /// For how long it was served; 0 where that can't be read.
-  var servedSeconds: Int64 { (try? fact("served_seconds")) ?? 0 }
+  var servedSeconds: Int64 { (try? tables.statements.fact(ServiceTime.fact)) ?? 0 }
 
   /// nil: it has no identity that can be read.
   var store: StoreMark? {
     guard let mark = try? tables.mark(), mark.id > 0 else { return nil }
     return StoreMark(id: mark.id, life: max(0, mark.life))
-  }
-
-  private func fact(_ name: String) throws(SQLiteError) -> Int64 {
-    try connection.firstInt("SELECT value FROM facts WHERE name = '\(name)'") ?? 0
   }
 
   // MARK: Streams and packets
@@ -210,5 +206,28 @@ final class DatabaseSource {
       let found = try tables.heads(id...Int64.max, isNewestFirst: false, limit: 1).first
       return found.map { $0.last < id } ?? false
     } catch { return true }
+  }
+}
+
+/// Chooses the names of streams in a database that was set aside: one of two, if a table has another than its index.
+enum StreamNames {
+  /// Leaves out a stream of which both names may be right: its reports would be shown under the name of another device.
+  /// - Parameter copies: the copies of each name that are names at all, by the number of the stream.
+  static func chosen(of copies: [Int64: [StreamID]]) -> [Int64: StreamID] {
+    var chosen = copies.compactMapValues { $0.count == 1 ? $0[0] : nil }
+    let (taken, devices) = (Set(chosen.values), Set(chosen.values.map(\.device)))
+    let namespaces = Set(chosen.values.map(\.namespace))
+    for (id, names) in copies where names.count > 1 {
+      // A name is there once.
+      let free = names.filter { !taken.contains($0) }
+      let hasOneDevice = Set(free.map(\.device)).count == 1
+      let hasOneNamespace = Set(free.map(\.namespace)).count == 1
+      // Other streams of the device, and of the namespace, have the right one.
+      let known = free.filter { name in
+        (hasOneDevice || devices.contains(name.device)) && (hasOneNamespace || namespaces.contains(name.namespace))
+      }
+      chosen[id] = free.count == 1 ? free[0] : known.count == 1 ? known[0] : nil
+    }
+    return chosen
   }
 }

@@ -5,25 +5,15 @@ import PrismSQLite
 
 /// The maintenance that is due in a database, one slice a call. Between two slices packets are taken.
 struct SQLiteMaintenance {
-  /// Days are those on which the collector ran.
-  struct Policy: Sendable {
-    var today: Int64
-    /// Ids of packets of earlier days are forgotten, but for the last `idsKept` of a stream.
-    var idsBefore: Int64
-    var idsKept: Int64
-    /// Days of reports that are kept; nil: no reports are deleted.
-    var reportDays: Int64?
-    var servedSeconds: Int64
-    /// Reports that these outputs have not taken stay; with more bytes `onLag` decides.
-    var outputs: [String] = []
-    var outputLagBytes: Int64 = .max
-    var onLag = LagPolicy.hold
-  }
-
   private static let idsMax = 1000
   /// Blocks of one transaction, and payloads.
   private static let (blocksMax, payloadsMax) = (64, 500)
 
+  private let files: DatabaseFiles
+  private let options: SQLitePacketStore.Options
+  /// Of the collector's service; days are those on which it ran.
+  private var servedSeconds: Int64 = 0
+  private var today: Int64 { servedSeconds / 86_400 }
   private var sources: [String: DatabaseSource] = [:]
   /// Packet ids up to here were looked at on this pass.
   private var cursor: Int64 = 0
@@ -37,92 +27,73 @@ struct SQLiteMaintenance {
   /// No blocks are merged before, in uptime.
   var mergingRestsUntil: Duration = .zero
 
+  init(_ files: DatabaseFiles, _ options: SQLitePacketStore.Options) { (self.files, self.options) = (files, options) }
+
   /// - Returns: whether more is due.
-  mutating func slice(
-    of database: PacketDatabase, _ policy: Policy, _ files: DatabaseFiles, _ options: SQLitePacketStore.Options
-  ) throws(SQLiteError) -> Bool {
-    if try importSlice(into: database, files, options) { return true }
-    if try forgetIDs(in: database, policy) { return true }
-    guard let days = policy.reportDays else { return false }
-    return try deleteReports(in: database, before: try Self.due(in: database, days, policy) + 1, policy, options.log)
+  mutating func slice(of database: PacketDatabase, servedSeconds: Int64) throws -> Bool {
+    self.servedSeconds = servedSeconds
+    if try importSlice(into: database) { return true }
+    if try forgetIDs(in: database) { return true }
+    guard let days = options.retention.days else { return false }
+    return try deleteReports(in: database, before: try due(in: database, Int64(days)) + 1)
   }
 
   // MARK: Packet ids
 
   /// One pass a day over the ids of earlier days.
-  private mutating func forgetIDs(in database: PacketDatabase, _ policy: Policy) throws(SQLiteError) -> Bool {
-    guard policy.today > lastPass else { return false }
-    let (pass, cursor) = (policy, self.cursor)
+  private mutating func forgetIDs(in database: PacketDatabase) throws -> Bool {
+    guard today > lastPass else { return false }
     var seen: (count: Int, last: Int64, isOver: Bool) = (0, cursor, false)
-    try database.connection.transaction { () throws(SQLiteError) in
-      let forget = try database.connection.prepare("DELETE FROM packets WHERE id = :id")
-      let forgetAnswer = try database.connection.prepare(
-        "DELETE FROM record_answers WHERE (stream, packet) = (SELECT stream, packet FROM packets WHERE id = :id)")
-      let note = try database.connection.prepare(
-        "UPDATE streams SET forgotten_time = max(coalesce(forgotten_time, 0), :time) WHERE id = :id")
-      for known in try Self.ids(in: database, after: cursor) {
-        seen = (seen.count + 1, known.id, known.day >= pass.idsBefore)
+    try database.session.perform(isWriting: true) { statements in
+      let known = try statements.rows(
+        of: IDColumn.self,
+        """
+        FROM (SELECT * FROM packets WHERE id > $1 ORDER BY id LIMIT \(Self.idsMax)) p JOIN streams s ON s.id = p.stream
+        ORDER BY p.id
+        """, [cursor])
+      for row in known {
+        seen = (seen.count + 1, row.int64(.id), row.int64(.day) >= today - options.idDays)
         if seen.isOver { break }
-        guard known.number <= known.streamPackets - pass.idsKept else { continue }
-        forgetAnswer.bind(":id", known.id)
-        try forgetAnswer.run()
-        forget.bind(":id", known.id)
-        try forget.run()
-        guard known.time >= PacketID.firstSetTime else {
-          let fact = StreamTable.unsetFact(of: known.stream)
-          try database.set(fact, max(known.time, try database.fact(fact) ?? 0))
-          continue
-        }
-        note.bind(":id", known.stream)
-        note.bind(":time", known.time)
-        try note.run()
+        guard row.int64(.number) <= row.int64(.streamPackets) - options.idsKept else { continue }
+        try Self.forget(row, statements)
       }
     }
-    self.cursor = seen.last
+    cursor = seen.last
     if seen.count == Self.idsMax && !seen.isOver { return true }
-    (self.cursor, lastPass) = (0, policy.today)
+    (cursor, lastPass) = (0, today)
     return false
   }
 
-  private struct KnownID {
-    enum Column: String, SQLiteColumn {
-      case id = "p.id"
-      case stream = "p.stream"
-      case number = "p.number"
-      case day = "p.day"
-      case streamPackets = "s.packets"
-      case packet = "p.packet"
-    }
-
-    var id: Int64, stream: Int64, number: Int64, day: Int64, streamPackets: Int64, time: Int64
+  private enum IDColumn: String, SQLiteColumn {
+    case id = "p.id"
+    case stream = "p.stream"
+    case number = "p.number"
+    case day = "p.day"
+    case streamPackets = "s.packets"
+    case packet = "p.packet"
   }
 
-  private static func ids(in database: PacketDatabase, after cursor: Int64) throws(SQLiteError) -> [KnownID] {
-    let statement = try database.connection.prepare(
-      """
-      SELECT \(KnownID.Column.list)
-      FROM (SELECT * FROM packets WHERE id > :cursor ORDER BY id LIMIT \(idsMax)) p JOIN streams s ON s.id = p.stream ORDER BY p.id
-      """)
-    statement.bind(":cursor", cursor)
-    var found: [KnownID] = []
-    try statement.forEachRow(of: KnownID.Column.self) { row in
-      found.append(
-        KnownID(
-          id: row.int64(.id), stream: row.int64(.stream), number: row.int64(.number), day: row.int64(.day),
-          streamPackets: row.int64(.streamPackets), time: PacketID(bytes: row.bytes(.packet))?.unixMilliseconds ?? 0))
+  private static func forget(_ row: SQLRow<IDColumn>, _ statements: SQLStatements) throws {
+    let (id, stream, packet) = (row.int64(.id), row.int64(.stream), row.bytes(.packet))
+    try statements.run("DELETE FROM record_answers WHERE stream = $1 AND packet = $2", [stream, packet])
+    try statements.run("DELETE FROM packets WHERE id = $1", [id])
+    let time = PacketID(bytes: packet)?.unixMilliseconds ?? 0
+    guard time < PacketID.firstSetTime else {
+      try statements.run(
+        "UPDATE streams SET forgotten_time = max(coalesce(forgotten_time, 0), $1) WHERE id = $2", [time, stream])
+      return
     }
-    return found
+    let fact = StreamTable.unsetFact(of: stream)
+    try statements.set(fact, max(time, try statements.fact(fact) ?? 0))
   }
 
   // MARK: Reports
 
   /// The first report that an output still waits for, and about how many bytes all up to `end` have; nil: no output waits.
-  private static func waiting(
-    in database: PacketDatabase, _ policy: Policy, before end: Int64
-  ) throws(SQLiteError) -> (first: Int64, bytes: Int64)? {
+  private func waiting(in database: PacketDatabase, before end: Int64) throws -> (first: Int64, bytes: Int64)? {
     var first: Int64?
-    for output in policy.outputs {
-      let next = (try database.fact("output_\(output)") ?? 0) + 1
+    for output in options.retention.outputs {
+      let next = (try database.statements.fact("output_\(output)") ?? 0) + 1
       first = min(first ?? next, next)
     }
     guard let first, first < end else { return nil }
@@ -135,53 +106,42 @@ struct SQLiteMaintenance {
   }
 
   /// The last day that may be deleted.
-  private static func due(
-    in database: PacketDatabase, _ keptDays: Int64, _ policy: Policy
-  ) throws(SQLiteError) -> Int64 {
-    var days: [Int64] = []
-    let select = "SELECT day FROM days WHERE day < \(policy.today - keptDays) ORDER BY day"
-    try database.connection.prepare(select).forEachRow(of: DayColumn.self) { days.append($0.int64(.day)) }
-    let before = try DayAllowance("reports") { (name) throws(SQLiteError) in try database.fact(name) }
-    var allowance = before
-    allowance.advance(over: days, keptDays: keptDays, served: policy.servedSeconds)
-    if allowance != before {
-      try database.connection.transaction { () throws(SQLiteError) in
-        for fact in allowance.facts("reports") { try database.set(fact.name, fact.value) }
-      }
+  private func due(in database: PacketDatabase, _ keptDays: Int64) throws -> Int64 {
+    let days = try database.statements.texts(
+      "SELECT day FROM days WHERE day < $1 ORDER BY day", [today - keptDays])
+    return try database.session.perform(isWriting: true) {
+      try $0.due(
+        "reports", of: days.compactMap { Int64($0[0]) }, keptDays: keptDays, served: servedSeconds)
     }
-    return allowance.due
   }
 
-  private mutating func logDeleted(_ log: Logger) {
+  private mutating func logDeleted() {
     let since = deleted.since.map { String(RFC3339.text(unixMilliseconds: $0).prefix(10)) } ?? "-"
-    log.info("a day past retentionDay is dropped", ["day": since, "rows": String(deleted.reports)])
+    options.log.info("a day past retentionDay is dropped", ["day": since, "rows": String(deleted.reports)])
     deleted = (nil, 0)
   }
 
-  private enum DayColumn: String, SQLiteColumn { case day }
-
-  private mutating func deleteReports(
-    in database: PacketDatabase, before day: Int64, _ policy: Policy, _ log: Logger
-  ) throws(SQLiteError) -> Bool {
+  private mutating func deleteReports(in database: PacketDatabase, before day: Int64) throws -> Bool {
+    let policy = options.retention.onLag
     isOverLag = false
     guard try database.connection.firstInt("SELECT 1 FROM days WHERE day < \(day)") != nil else { return false }
     let first = try database.connection.firstInt(
       "SELECT first_report FROM days WHERE day >= \(day) ORDER BY day LIMIT 1")
     let due = first ?? database.nextReport
-    let waiting = try Self.waiting(in: database, policy, before: due)
-    let isTooMuch = waiting.map { $0.bytes > policy.outputLagBytes } ?? false
-    isOverLag = isTooMuch && policy.onLag != .skip
-    let held = isTooMuch && policy.onLag == .skip ? nil : waiting?.first
+    let waiting = try waiting(in: database, before: due)
+    let isTooMuch = waiting.map { $0.bytes > options.retention.outputLagBytes } ?? false
+    isOverLag = isTooMuch && policy != .skip
+    let held = isTooMuch && policy == .skip ? nil : waiting?.first
     let end = held ?? due
     if isTooMuch, held == nil {
-      if skipped.isEmpty { log.error(LagPolicy.skipped, ["before_id": String(end)]) }
-      try countSkipped(in: database, policy, before: end)
+      if skipped.isEmpty { options.log.error(LagPolicy.skipped, ["before_id": String(end)]) }
+      try countSkipped(in: database, before: end)
     }
     if deleted.reports == 0 {
       deleted.since = try database.connection.firstInt("SELECT received_first FROM blocks ORDER BY id LIMIT 1")
     }
     var isOver = false
-    let isMoreDue = try database.connection.transaction { () throws(SQLiteError) in
+    let isMoreDue = try database.session.perform(isWriting: true) { _ in
       let connection = database.connection
       deleted.reports += Int(try connection.firstInt("SELECT sum(rows) FROM (\(Self.oldest(before: end)))") ?? 0)
       try connection.execute("DELETE FROM blocks WHERE id IN (SELECT id FROM (\(Self.oldest(before: end))))")
@@ -199,7 +159,7 @@ struct SQLiteMaintenance {
       isOver = true
       return false
     }
-    if isOver { logDeleted(log) }
+    if isOver { logDeleted() }
     return isMoreDue
   }
 
@@ -209,11 +169,9 @@ struct SQLiteMaintenance {
   }
 
   /// Of the reports that are deleted next.
-  private mutating func countSkipped(
-    in database: PacketDatabase, _ policy: Policy, before end: Int64
-  ) throws(SQLiteError) {
-    for output in policy.outputs {
-      let cursor = try database.fact("output_\(output)") ?? 0
+  private mutating func countSkipped(in database: PacketDatabase, before end: Int64) throws {
+    for output in options.retention.outputs {
+      let cursor = try database.statements.fact("output_\(output)") ?? 0
       let count = try database.connection.firstInt(
         "SELECT sum(min(rows, max(0, last - \(cursor)))) FROM (\(Self.oldest(before: end)))")
       skipped[output, default: 0] += Int(count ?? 0)
@@ -222,19 +180,17 @@ struct SQLiteMaintenance {
 
   // MARK: What was set aside
 
-  private mutating func importSlice(
-    into database: PacketDatabase, _ files: DatabaseFiles, _ options: SQLitePacketStore.Options
-  ) throws(SQLiteError) -> Bool {
+  private mutating func importSlice(into database: PacketDatabase) throws -> Bool {
     guard
       let name = try database.connection.firstText("SELECT file FROM imports WHERE is_done = 0 ORDER BY file LIMIT 1")
     else { return false }
-    guard let source = source(name, files, options) else {
+    guard let source = source(name) else {
       try database.connection.execute("UPDATE imports SET is_done = 1 WHERE file = '\(name)'")
       return true
     }
     let cursor = try database.connection.firstInt("SELECT cursor FROM imports WHERE file = '\(name)'") ?? 0
     let slice = source.blocks(after: cursor)
-    try database.connection.transaction { () throws(SQLiteError) in
+    try database.session.perform(isWriting: true) { _ in
       var saved = 0
       for found in slice.blocks { saved += try database.adopt(found) }
       try database.connection.execute(
@@ -243,24 +199,20 @@ struct SQLiteMaintenance {
           is_done = \(slice.isLast ? 1 : 0) WHERE file = '\(name)'
         """)
     }
-    if slice.isLast { try finish(name, in: database, files, options) }
+    if slice.isLast { try finish(name, in: database) }
     return true
   }
 
-  private mutating func source(
-    _ name: String, _ files: DatabaseFiles, _ options: SQLitePacketStore.Options
-  ) -> DatabaseSource? {
+  private mutating func source(_ name: String) -> DatabaseSource? {
     if let source = sources[name] { return source }
     let source = try? DatabaseSource(path: files.path(of: name), vfs: options.vfs)
     sources[name] = source
     return source
   }
 
-  private mutating func finish(
-    _ name: String, in database: PacketDatabase, _ files: DatabaseFiles, _ options: SQLitePacketStore.Options
-  ) throws(SQLiteError) {
+  private mutating func finish(_ name: String, in database: PacketDatabase) throws {
     sources[name] = nil
-    let count = { (column: String) throws(SQLiteError) in
+    let count = { (column: String) throws in
       String(try database.connection.firstInt("SELECT \(column) FROM imports WHERE file = '\(name)'") ?? 0)
     }
     let (saved, lost) = (try count("saved"), try count("lost"))

@@ -12,16 +12,10 @@ import Synchronization
 actor SQLitePacketStore: ReadStore {
   struct Options: Sendable {
     var folder: String
-    /// Reports are deleted after as many days; nil: they are kept.
-    var retentionDays: Int?
+    var retention = Retention()
     /// Packet ids are forgotten after as many days, but for the last `idsKept` of each stream.
     var idDays: Int64 = 30
     var idsKept: Int64 = 1024
-    /// Their reports are not deleted before these outputs took them.
-    var outputs: [String] = []
-    /// Of reports past `retentionDays` that wait for an output; with more `onLag` decides.
-    var outputLagBytes: Int64 = 10_240 * 1_048_576
-    var onLag = LagPolicy.hold
     /// A larger database is checked after an unclean end while packets are taken, a smaller one before.
     var checkedAtOnceBytesMax = 256 * 1_048_576
     /// A VFS that was registered under this name; nil: the system's.
@@ -38,27 +32,21 @@ actor SQLitePacketStore: ReadStore {
   private var lock: StateLock?
   private let files: DatabaseFiles
   let readers: StoreReaders
-  private let failureNow = Mutex<String?>(nil)
-  private let warningsNow = Mutex<[String]>([])
-  private let counts = Mutex(StoreCounts())
+  let health: StoreHealth
   private var database: CollectorDatabase
   private var isClosed = false
-  private var maintenance = SQLiteMaintenance()
+  private var maintenance: SQLiteMaintenance
   private let laterCheck = Mutex<Task<Void, Never>?>(nil)
 
-  nonisolated var failure: String? { failureNow.withLock { $0 } }
-  nonisolated var warnings: [String] {
-    warningsNow.withLock { $0 } + (readers.damaged.warning.map { [$0] } ?? [])
-  }
-  nonisolated var figures: StoreCounts { counts.withLock { $0 } }
   nonisolated var recheckInterval: Duration? { nil }
   var unixMilliseconds: Int64 { options.time.unixMilliseconds }
 
   /// Takes the folder for this process, and opens the database in it, checked where the last run did not end in order.
   init(_ options: Options) throws {
-    self.options = options
+    (self.options, health) = (options, StoreHealth(options.log))
     lock = try StateLock(folder: options.folder)
     files = DatabaseFiles(folder: options.folder)
+    maintenance = SQLiteMaintenance(files, options)
     let source = SQLiteSource(path: files.path, vfs: options.vfs)
     readers = StoreReaders(reports: source, page: source, records: source)
     files.protect()
@@ -66,7 +54,7 @@ actor SQLitePacketStore: ReadStore {
     var isLeftUnchecked = false
     do throws(SQLiteError) { isLeftUnchecked = try database.openAtStart() } catch {
       guard error.isDamagedAgain else { throw error }
-      failureNow.withLock { $0 = error.message }
+      health.fails(error.message)
       options.log.error("the collector takes no packets", ["cause": error.message])
     }
     source.setHandler { [weak self] error, since in
@@ -95,41 +83,23 @@ actor SQLitePacketStore: ReadStore {
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
     let started = options.time.uptime
     guard !refusesPackets else { throw .unavailable(LagPolicy.cause) }
-    return try perform("packets can't be stored", "packets are stored again") { database throws(SQLiteError) in
+    return try perform("packets can't be stored", "packets are stored again") { database in
       let (day, now) = (self.database.servedSeconds / 86_400, options.time.unixMilliseconds)
       let idsSince = now - options.idDays * 86_400_000
-      let outcomes = try database.connection.transaction { () throws(SQLiteError) in
+      let outcomes = try database.session.perform(isWriting: true) { _ in
         try self.database.noteServed(in: database)
-        let mark = try SQLiteError.only { try database.tables.mark() }
+        let mark = try database.tables.mark()
         let outcomes = try database.take(group, receivedTime: now, day: day, idsSince: idsSince, in: mark)
-        counts.withLock { $0.mark = mark }
+        health.count { $0.mark = mark }
         return outcomes
       }
       self.database.noteNewest(of: database)
-      counts.withLock { $0.add(packets: group.count, lasted: options.time.uptime - started) }
+      health.count { $0.add(packets: group.count, lasted: options.time.uptime - started) }
       return outcomes
     }
   }
 
-  // MARK: Records
-
-  func change(
-    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
-  ) async throws(RecordFailure) -> [RecordChanged] {
-    let result: Result<[RecordChanged], RecordFailure>
-    do throws(StoreFailure) {
-      let now = unixMilliseconds
-      result = try perform("records can't be changed", "records are changed again") { database throws(SQLiteError) in
-        let connection = database.connection
-        try connection.execute("BEGIN IMMEDIATE")
-        defer { connection.rollBack() }
-        let result = try SQLiteError.only { try database.records.change(changes, of: place, if: condition, now: now) }
-        if case .success = result { try connection.execute("COMMIT") }
-        return result
-      }
-    } catch { throw .store(error) }
-    return try result.get()
-  }
+  // MARK: Reading and changing
 
   /// - Parameter since: replacements before the reading began.
   private func failed(reading error: SQLiteError, since: Int) -> StoreFailure {
@@ -139,34 +109,19 @@ actor SQLitePacketStore: ReadStore {
     return .unavailable("the database can't be read")
   }
 
-  // MARK: Outputs
-
   nonisolated func outputSource(_ name: String) -> any OutputSource { SQLiteOutputSource(store: self, name: name) }
 
-  /// Runs a transaction about the state of an output.
-  func askForOutput<Result: Sendable>(
-    _ body: @Sendable (PacketDatabase) throws(SQLiteError) -> Result
-  ) async throws(StoreFailure) -> Result {
-    try perform("the state of an output is not kept", "the state of an output is kept again") {
-      database throws(SQLiteError) in
-      try database.connection.transaction { () throws(SQLiteError) in try body(database) }
-    }
-  }
-
-  // MARK: Erasing
-
-  func changing<Value: Sendable>(_ body: @Sendable (StoreTables) throws -> Value) throws(StoreFailure) -> Value {
-    try perform("reports can't be erased", "reports are erased again") { database throws(SQLiteError) in
-      try database.connection.transaction { () throws(SQLiteError) in
-        try SQLiteError.only { try body(database.tables) }
-      }
+  func changing<Value: Sendable, Refusal: Error>(
+    _ fault: String, _ end: String, refusing body: @Sendable (StoreTables) throws -> Result<Value, Refusal>
+  ) async throws(StoreFailure) -> Result<Value, Refusal> {
+    try perform(fault, end) { database in
+      try database.session.perform(isWriting: true, commits: \.isSuccess) { try body(StoreTables($0)) }
     }
   }
 
   func scrub(_ days: Set<Int64>) async throws(StoreFailure) {
     for reader in readers.all + [database.merging] { await reader.close() }
-    try perform("erased reports can't be overwritten", "erased reports are overwritten again") {
-      _ throws(SQLiteError) in
+    try perform("erased reports can't be overwritten", "erased reports are overwritten again") { _ in
       // Its temporary file is on the disk: it is as large as the database.
       let connection = try SQLiteConnection(.init(path: files.path, vfs: options.vfs))
       try connection.execute("PRAGMA busy_timeout = 5000; PRAGMA temp_store = FILE; VACUUM")
@@ -180,20 +135,13 @@ actor SQLitePacketStore: ReadStore {
   // MARK: Maintaining
 
   func maintain() async throws(StoreFailure) -> Bool {
-    let today = database.servedSeconds / 86_400
-    let policy = SQLiteMaintenance.Policy(
-      today: today, idsBefore: today - options.idDays, idsKept: options.idsKept,
-      reportDays: options.retentionDays.map { Int64($0) }, servedSeconds: database.servedSeconds,
-      outputs: options.outputs,
-      outputLagBytes: options.outputLagBytes, onLag: options.onLag)
-    let isMoreDue = try perform("old reports can't be deleted", "old reports are deleted again") {
-      database throws(SQLiteError) in
-      try database.connection.transaction { () throws(SQLiteError) in try self.database.noteServed(in: database) }
-      return try maintenance.slice(of: database, policy, files, options)
+    let isMoreDue = try perform("old reports can't be deleted", "old reports are deleted again") { database in
+      try database.session.perform(isWriting: true) { _ in try self.database.noteServed(in: database) }
+      return try maintenance.slice(of: database, servedSeconds: self.database.servedSeconds)
     }
-    counts.withLock { $0.skipped = maintenance.skipped }
-    warningsNow.withLock { $0 = maintenance.isOverLag && !refusesPackets ? [LagPolicy.warning] : [] }
-    if refusesPackets { note(failure: LagPolicy.cause, "packets are refused") }
+    health.count { $0.skipped = maintenance.skipped }
+    health.warn(maintenance.isOverLag && !refusesPackets ? [LagPolicy.warning] : [])
+    if refusesPackets { health.fails(LagPolicy.cause, "packets are refused") }
     return if isMoreDue { true } else { try await merge() }
   }
 
@@ -202,21 +150,16 @@ actor SQLitePacketStore: ReadStore {
   private func merge() async throws(StoreFailure) -> Bool {
     let began = options.time.uptime
     guard began >= maintenance.mergingRestsUntil else { return true }
-    let (last, days) = try perform("blocks can't be merged", "blocks are merged again") {
-      database throws(SQLiteError) in
-      (try database.fact(PacketDatabase.mergedFact) ?? 0, try database.dayStarts())
-    }
+    let (last, days) = try perform("blocks can't be merged", "blocks are merged again") { try $0.mergeState() }
     let found = try await database.merging.merge(after: last, days: days)
     if case .wait = found { return false }
-    try perform("blocks can't be merged", "blocks are merged again") { database throws(SQLiteError) in
-      try database.take(found)
-    }
+    try perform("blocks can't be merged", "blocks are merged again") { try $0.take(found) }
     let ended = options.time.uptime
     maintenance.mergingRestsUntil = ended + (ended - began) * 9
     return true
   }
 
-  private var refusesPackets: Bool { maintenance.isOverLag && options.onLag == .refuse }
+  private var refusesPackets: Bool { maintenance.isOverLag && options.retention.onLag == .refuse }
 
   /// SQLite's check of a file that is too large to be checked before the start.
   private func checkLater() async {
@@ -237,24 +180,22 @@ actor SQLitePacketStore: ReadStore {
   // MARK: Failures
 
   func perform<Result>(
-    _ fault: String, _ end: String, _ body: (PacketDatabase) throws(SQLiteError) -> Result
+    _ fault: String, _ end: String, _ body: (PacketDatabase) throws -> Result
   ) throws(StoreFailure) -> Result {
     guard !isClosed else { throw .unavailable("the collector stops") }
-    do throws(SQLiteError) {
+    do {
       let result = try body(try database.opened())
-      if failure != nil, !refusesPackets {
-        failureNow.withLock { $0 = nil }
-        options.log.faultEnded("collector.store", end)
-      }
+      if !refusesPackets { health.succeeds(end) }
       return result
     } catch {
-      throw failed(error, fault)
+      // A database that is not as it must be fails otherwise.
+      throw failed(error as? SQLiteError ?? .corrupt("\(error)"), fault)
     }
   }
 
   private func failed(_ error: SQLiteError, _ fault: String) -> StoreFailure {
     database.letGo()
-    maintenance = SQLiteMaintenance()
+    maintenance = SQLiteMaintenance(files, options)
     if error.isRejection { return .rejected("SQLite \(error.code)") }
     if error.isDamage {
       replace(error.description)
@@ -262,20 +203,15 @@ actor SQLitePacketStore: ReadStore {
     }
     if error.isDamagedAgain { database.refuse(error) }
     let cause = error.isDiskFull ? "no space is left on its disk" : error.cause
-    note(failure: cause, fault)
+    health.fails(cause, fault)
     return .unavailable(cause)
-  }
-
-  private func note(failure cause: String, _ fault: String) {
-    options.log.fault("collector.store", fault, ["cause": cause], level: .error)
-    failureNow.withLock { $0 = cause }
   }
 
   private func replace(_ cause: String) {
     guard !isClosed else { return }
     for reader in readers.all + [database.merging] { reader.closeLater() }
     do throws(SQLiteError) { try database.replace(for: cause) } catch {
-      note(failure: error.cause, "the collector's database is damaged, and no new one is begun")
+      health.fails(error.cause, "the collector's database is damaged, and no new one is begun")
     }
     database.source.noteReplacement()
   }

@@ -3,30 +3,7 @@ import PrismSQLite
 
 /// The tables `streams` and `packets` of `collector.db`: each sender's stream of packets, and the ids of its packets.
 struct StreamTable {
-  private let findStream: SQLiteStatement, insertStream: SQLiteStatement, updateStream: SQLiteStatement
-  private let findPacket: SQLiteStatement, insertPacket: SQLiteStatement
-
-  init(_ connection: SQLiteConnection) throws(SQLiteError) {
-    findStream = try connection.prepare(
-      """
-      SELECT \(Column.list)
-      FROM streams n INDEXED BY streams_name LEFT JOIN streams s NOT INDEXED ON s.id = n.id
-      WHERE n.device = :device AND n.namespace = :namespace AND n.kind = :kind
-      """)
-    insertStream = try connection.prepare(
-      """
-      INSERT INTO streams (device, namespace, kind, packets, received_time)
-      VALUES (:device, :namespace, :kind, 0, :received_time) RETURNING id
-      """)
-    updateStream = try connection.prepare(
-      """
-      UPDATE streams SET last_packet = :packet, packets = packets + 1, ledger = coalesce(:ledger, ledger),
-        received_time = :received_time WHERE id = :id RETURNING packets
-      """)
-    findPacket = try connection.prepare("SELECT id FROM packets WHERE stream = :stream AND packet = :packet")
-    insertPacket = try connection.prepare(
-      "INSERT OR IGNORE INTO packets (stream, packet, number, day) VALUES (:stream, :packet, :number, :day)")
-  }
+  let statements: SQLStatements
 
   private enum Column: String, SQLiteColumn {
     case id = "n.id"
@@ -42,14 +19,14 @@ struct StreamTable {
   static func unsetFact(of stream: Int64) -> String { "unset_\(stream)" }
 
   /// The streams of these packets, with the ids that the packets name.
-  func known(to submissions: [PacketSubmission]) throws(SQLiteError) -> [StreamID: KnownStream] {
+  func known(to submissions: [PacketSubmission]) throws -> [StreamID: KnownStream] {
     var streams: [StreamID: KnownStream] = [:]
     for delivery in submissions.map(\.packet.delivery) {
       let name = StreamID(delivery.context)
       let found = if let known = streams[name] { known } else { try find(name) }
       guard var stream = found, let number = stream.number else { continue }
       for id in [delivery.context.packetID, delivery.dependsOn] {
-        if let id, try has(id, of: number) { stream.ids.insert(id) }
+        if let id, try row(of: id, of: number) != nil { stream.ids.insert(id) }
       }
       streams[name] = stream
     }
@@ -57,61 +34,54 @@ struct StreamTable {
   }
 
   /// nil for a sender that is new. - Throws: damage, if the two copies of its name differ.
-  func find(_ name: StreamID) throws(SQLiteError) -> KnownStream? {
-    Self.bind(findStream, name)
-    return try findStream.first(of: Column.self) { (row) throws(SQLiteError) in
-      guard row.bool(.isWhole) else { throw .differ("streams", row.int64(.id)) }
-      return KnownStream(
-        number: row.int64(.id), packets: row.int64(.packets),
-        newestTime: row.data(.newest).flatMap { PacketID(bytes: $0) }?.unixMilliseconds,
-        forgottenTime: row.integer(.forgottenTime), forgottenUnsetTime: row.integer(.forgottenUnsetTime))
-    }
+  func find(_ name: StreamID) throws -> KnownStream? {
+    let found = try statements.first(
+      of: Column.self,
+      """
+      FROM streams n INDEXED BY streams_name LEFT JOIN streams s NOT INDEXED ON s.id = n.id
+      WHERE n.device = $1 AND n.namespace = $2 AND n.kind = $3
+      """, [name.device, name.namespace.text, name.kind.name])
+    guard let row = found else { return nil }
+    guard row.int(.isWhole) == 1 else { throw SQLiteError.differ("streams", row.int64(.id)) }
+    return KnownStream(
+      number: row.int64(.id), packets: row.int64(.packets),
+      newestTime: PacketID(bytes: row.bytes(.newest))?.unixMilliseconds, forgottenTime: row.integer(.forgottenTime),
+      forgottenUnsetTime: row.integer(.forgottenUnsetTime))
   }
 
   /// - Returns: its number.
-  func insert(_ name: StreamID, receivedTime: Int64) throws(SQLiteError) -> Int64 {
-    Self.bind(insertStream, name)
-    insertStream.bind(":received_time", receivedTime)
-    return try insertStream.firstInt() ?? 0
+  func insert(_ name: StreamID, receivedTime: Int64) throws -> Int64 {
+    try statements.integer(
+      """
+      INSERT INTO streams (device, namespace, kind, packets, received_time) VALUES ($1, $2, $3, 0, $4) RETURNING id
+      """, [name.device, name.namespace.text, name.kind.name, receivedTime]) ?? 0
   }
 
   /// The stream of a sender that is new, or not.
-  func findOrAdd(_ name: StreamID) throws(SQLiteError) -> (number: Int64, packets: Int64) {
+  func findOrAdd(_ name: StreamID) throws -> (number: Int64, packets: Int64) {
     if let known = try find(name), let number = known.number { return (number, known.packets) }
     return (try insert(name, receivedTime: 0), 0)
   }
 
-  private static func bind(_ statement: SQLiteStatement, _ stream: StreamID) {
-    statement.bind(":device", stream.device)
-    statement.bind(":namespace", stream.namespace.text)
-    statement.bind(":kind", stream.kind.name)
-  }
-
-  func has(_ packet: PacketID, of stream: Int64) throws(SQLiteError) -> Bool { try row(of: packet, of: stream) != nil }
-
   /// Of a packet that is known.
-  func row(of packet: PacketID, of stream: Int64) throws(SQLiteError) -> Int64? {
-    findPacket.bind(":stream", stream)
-    findPacket.bind(":packet", packet.bytes)
-    return try findPacket.firstInt()
+  func row(of packet: PacketID, of stream: Int64) throws -> Int64? {
+    try statements.integer("SELECT id FROM packets WHERE stream = $1 AND packet = $2", [stream, packet.bytes])
   }
 
   /// - Parameter number: the packet's place in its stream, from 1.
-  func add(_ packet: PacketID, of stream: Int64, number: Int64, day: Int64) throws(SQLiteError) {
-    insertPacket.bind(":stream", stream)
-    insertPacket.bind(":packet", packet.bytes)
-    insertPacket.bind(":number", number)
-    insertPacket.bind(":day", day)
-    try insertPacket.run()
+  func add(_ packet: PacketID, of stream: Int64, number: Int64, day: Int64) throws {
+    try statements.run(
+      "INSERT OR IGNORE INTO packets (stream, packet, number, day) VALUES ($1, $2, $3, $4)",
+      [stream, packet.bytes, number, day])
   }
 
   /// Makes `delivery` the last packet of its stream. - Returns: its place there, from 1.
-  func note(_ delivery: Delivery, of stream: Int64, receivedTime: Int64) throws(SQLiteError) -> Int64 {
-    updateStream.bind(":id", stream)
-    updateStream.bind(":packet", delivery.context.packetID.bytes)
-    updateStream.bind(":ledger", delivery.ledger)
-    updateStream.bind(":received_time", receivedTime)
-    return try updateStream.firstInt() ?? 0
+  func note(_ delivery: Delivery, of stream: Int64, receivedTime: Int64) throws -> Int64 {
+    try statements.integer(
+      """
+      UPDATE streams SET last_packet = $1, packets = packets + 1, ledger = coalesce($2, ledger), received_time = $3
+      WHERE id = $4 RETURNING packets
+      """, [delivery.context.packetID.bytes, delivery.ledger, receivedTime, stream]) ?? 0
   }
 }
 

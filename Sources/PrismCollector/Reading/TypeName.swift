@@ -1,4 +1,0 @@
-/// A type of a namespace.
-struct TypeName: Sendable, Equatable, Hashable {
-  var namespace: String, type: String
-}
