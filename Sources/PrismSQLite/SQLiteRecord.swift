@@ -52,6 +52,8 @@ public struct SQLiteInsert<Column: SQLiteColumn> {
   public func bind(_ values: KeyValuePairs<Column, any SQLConvertible>) {
     for (column, value) in values { statement.bind(base + column.index, value.sqlValue) }
   }
+  /// Binds a value; SQLite keeps a copy.
+  public func bind(_ column: Column, _ value: SQLValue) { statement.bind(base + column.index, value) }
   /// Binds a number.
   @inlinable public func bind(_ column: Column, _ value: Int64) { statement.bind(base + column.index, value) }
   /// Binds NULL.

@@ -96,18 +96,12 @@ extension SQLiteStatement {
 
   /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
   public func firstInt() throws(SQLiteError) -> Int64? {
-    defer { reset() }
-    guard try step() else { return nil }
-    let row = SQLiteRow<First>(handle)
-    return row.isNull(.first) ? nil : row.int64(.first)
+    try first(of: First.self) { $0.isNull(.first) ? nil : $0.int64(.first) }
   }
 
   /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
   public func firstText() throws(SQLiteError) -> String? {
-    defer { reset() }
-    guard try step() else { return nil }
-    let row = SQLiteRow<First>(handle)
-    return row.isNull(.first) ? nil : row.text(.first)
+    try first(of: First.self) { $0.isNull(.first) ? nil : $0.text(.first) }
   }
 }
 

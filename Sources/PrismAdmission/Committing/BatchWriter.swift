@@ -1,17 +1,17 @@
 import PrismBase
-public import PrismProtocol
+import PrismProtocol
 
 /// Appends admitted reports to the batch that a connection is filling. Pure.
-public struct BatchWriter: Sendable {
+struct BatchWriter: Sendable {
   /// The rows as far as they were appended.
-  public private(set) var batch: ReportBatch
+  private(set) var batch: ReportBatch
   /// Indices in the namespace's monitor list, one for each of `batch.types`.
   private var monitored: [Int] = []
   /// The rules that the indices are of.
   private let rules: AdmissionRules.Namespace
 
   /// Begins an empty batch. - Parameter session: of the sender.
-  public init(namespace: AdmissionRules.Namespace, session: Session) {
+  init(namespace: AdmissionRules.Namespace, session: Session) {
     rules = namespace
     batch = ReportBatch(
       namespace: namespace.name, userID: session.peer.accountID, context: session.context, quota: namespace.quota,
@@ -19,7 +19,7 @@ public struct BatchWriter: Sendable {
   }
 
   /// Whether `admitted` of a session with `context` belongs in this batch.
-  public func takes(_ admitted: Admission.Admitted, context: CommonContext) -> Bool {
+  func takes(_ admitted: Admission.Admitted, context: CommonContext) -> Bool {
     batch.context === context && rules === admitted.namespace
   }
 
@@ -28,13 +28,12 @@ public struct BatchWriter: Sendable {
   private static let bytesMax = 256 * 1024
 
   /// Whether it must be closed now.
-  public private(set) var isFull = false
+  private(set) var isFull = false
 
   /// Bytes that it holds in memory.
-  public var bytes: Int { Self.bytes(of: batch) }
+  var bytes: Int { Self.bytes(of: batch) }
 
-  /// Bytes that `batch` holds in memory.
-  public static func bytes(of batch: ReportBatch) -> Int {
+  static func bytes(of batch: ReportBatch) -> Int {
     batchBytes + batch.context.members.count + batch.arena.count
       + batch.rows.count * MemoryLayout<ReportBatch.Row>.stride
       + batch.marks.count * MemoryLayout<(row: Int, mark: ReportBatch.Mark)>.stride
@@ -46,7 +45,7 @@ public struct BatchWriter: Sendable {
 
   /// Appends a report whole. - Throws: `bad_request` for a payload that isn't base64, `payload_too_large`; then nothing
   /// was appended.
-  public mutating func append(
+  mutating func append(
     _ admitted: Admission.Admitted, _ report: ScannedReport, in line: Span<UInt8>
   ) throws(Refusal) {
     let start = batch.arena.count
@@ -63,7 +62,7 @@ public struct BatchWriter: Sendable {
   }
 
   /// Begins a report whose payload follows: `appendPayload` brings it, `finish` makes it a row.
-  public mutating func begin(
+  mutating func begin(
     _ admitted: Admission.Admitted, _ report: ScannedReport, in line: Span<UInt8>, payloadBytes: Int
   ) -> ReportBatch.Row {
     if batch.rows.isEmpty { batch.arena.reserveCapacity(line.count + payloadBytes) }
@@ -99,13 +98,13 @@ public struct BatchWriter: Sendable {
   }
 
   /// Appends a piece of the payload that `begin` announced.
-  public mutating func appendPayload(_ bytes: Span<UInt8>, _ range: Range<Int>) {
+  mutating func appendPayload(_ bytes: Span<UInt8>, _ range: Range<Int>) {
     batch.arena.append(copying: bytes, range)
   }
 
   /// - Parameter payloadBytes: the number of bytes at the end of the arena that are `row`'s payload.
   /// - Parameter mark: what a filter decided about the report.
-  public mutating func finish(_ row: ReportBatch.Row, payloadBytes: Int, mark: ReportBatch.Mark? = nil) {
+  mutating func finish(_ row: ReportBatch.Row, payloadBytes: Int, mark: ReportBatch.Mark? = nil) {
     var row = row
     row.payload = batch.arena.count - payloadBytes..<batch.arena.count
     add(row, mark)
@@ -125,7 +124,7 @@ public struct BatchWriter: Sendable {
   }
 
   /// Removes a report that was begun and whose payload does not come whole.
-  public mutating func drop(_ row: ReportBatch.Row) { batch.arena.removeSubrange(row.body.lowerBound...) }
+  mutating func drop(_ row: ReportBatch.Row) { batch.arena.removeSubrange(row.body.lowerBound...) }
 
   private mutating func slot(of admitted: Admission.Admitted) -> Int {
     if let slot = monitored.firstIndex(of: admitted.type) { return slot }

@@ -1,7 +1,7 @@
 public import PrismProtocol
 
 /// A batch and what its commit did with it, as its connection is answered.
-public struct CommittedBatch: Sendable {
+struct CommittedBatch: Sendable {
   private let batch: ReportBatch
   private let ids: [RowID]
   private let epoch: [UInt8]
@@ -10,17 +10,14 @@ public struct CommittedBatch: Sendable {
   let failure: Refusal?
   /// The request about records that is the batch.
   var recordRequest: RecordRequest? { batch.record }
-  /// The answer to it.
   let record: RecordAnswer?
 
-  /// A batch that was committed.
-  public init(_ batch: ReportBatch, _ outcome: BatchOutcome) {
+  init(_ batch: ReportBatch, _ outcome: BatchOutcome) {
     (self.batch, ids, epoch) = (batch, outcome.ids, Array(outcome.epoch.utf8))
     (exceptions, failure, record) = (outcome.exceptions, nil, outcome.record?.answer)
   }
 
-  /// A batch of which nothing was taken.
-  public init(_ batch: ReportBatch, failure: Refusal) {
+  init(_ batch: ReportBatch, failure: Refusal) {
     (self.batch, ids, epoch, exceptions, self.failure) = (batch, [], [], [], failure)
     record = batch.record.map { _ in .refused(failure) }
   }

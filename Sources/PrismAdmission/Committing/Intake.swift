@@ -1,17 +1,17 @@
-public import PrismProtocol
+import PrismProtocol
 
 /// Reports of any protocol on their way from an input to their commits. Each is admitted, becomes a row of a batch, and is
 /// answered as a value (`CommittedBatch`). An input keeps one for each connection, or for each group. Pure.
 ///
 /// Its batches are committed in the order in which `takeBatches` gives them, and `settle` takes their outcomes in it.
-public struct Intake: Sendable {
+struct Intake: Sendable {
   /// The result of `take` for a report that was not refused.
-  public struct Taken: Sendable {
+  struct Taken: Sendable {
     /// false: its payload is still to come, by `appendPayload`. true with a payload that follows: it is not wanted.
-    public let isWhole: Bool
+    let isWhole: Bool
     /// Bytes of a meta that had to be read by a filter or written again, because it collided with the common information; 0
     /// in most cases.
-    public let rewrittenBytes: Int
+    let rewrittenBytes: Int
   }
 
   /// A report whose payload is still arriving, at the end of the open batch's arena.
@@ -31,23 +31,20 @@ public struct Intake: Sendable {
   private var sealedBytes = 0
   private var tally = IngestTally()
 
-  /// Nothing is on its way.
-  public init() {}
-
   /// Whether the payload of the last report is not whole yet.
-  public var awaitsPayload: Bool { incoming != nil }
+  var awaitsPayload: Bool { incoming != nil }
   /// Bytes of that payload in all; nil if no report waits for its payload.
-  public var awaitedPayloadBytes: Int? { incoming?.payloadBytes }
+  var awaitedPayloadBytes: Int? { incoming?.payloadBytes }
   /// Bytes of the open batch while a payload arrives.
-  public var partialBytes: Int { incoming == nil ? 0 : openBytes }
+  var partialBytes: Int { incoming == nil ? 0 : openBytes }
   /// Bytes of reports whose commit is not settled.
-  public var batchBytes: Int { sealedBytes + (incoming == nil ? openBytes : 0) }
+  var batchBytes: Int { sealedBytes + (incoming == nil ? openBytes : 0) }
   private var openBytes: Int { open.isEmpty ? 0 : open[0].bytes }
   /// Nothing is on its way to a commit.
-  public var isSettled: Bool { open.isEmpty && sealed.isEmpty && inFlight.isEmpty }
+  var isSettled: Bool { open.isEmpty && sealed.isEmpty && inFlight.isEmpty }
 
   /// Takes the tally of what happened since the last call.
-  public mutating func takeTally() -> IngestTally {
+  mutating func takeTally() -> IngestTally {
     defer { tally = IngestTally() }
     return tally
   }
@@ -62,7 +59,7 @@ extension Intake {
   ///   payload that is not.
   /// - Parameter unixMilliseconds: now.
   /// - Throws: the refusal; then nothing is taken, and `refuse` counts it.
-  public mutating func take(
+  mutating func take(
     _ report: ScannedReport, in text: Span<UInt8>, available: Int, session: inout Session, unixMilliseconds now: Int64
   ) throws(Refusal) -> Taken {
     let admitted = try Admission.decide(report, in: text, session: &session, unixMilliseconds: now)
@@ -87,7 +84,7 @@ extension Intake {
   }
 
   /// Takes a request about records, behind the reports before it.
-  public mutating func take(_ request: RecordRequest, session: Session) {
+  mutating func take(_ request: RecordRequest, session: Session) {
     seal()
     var batch = ReportBatch(
       namespace: request.namespace, userID: session.peer.accountID, context: CommonContext(members: []),
@@ -98,12 +95,12 @@ extension Intake {
   }
 
   /// Appends a piece of the payload of the last report.
-  public mutating func appendPayload(_ bytes: Span<UInt8>, _ range: Range<Int>) {
+  mutating func appendPayload(_ bytes: Span<UInt8>, _ range: Range<Int>) {
     if !open.isEmpty { open[0].appendPayload(bytes, range) }
   }
 
   /// The payload is whole. - Returns: false if no report waited for one.
-  public mutating func finishPayload() -> Bool {
+  mutating func finishPayload() -> Bool {
     guard let incoming else { return false }
     open[0].finish(incoming.row, payloadBytes: incoming.payloadBytes, mark: incoming.mark)
     self.incoming = nil
@@ -112,14 +109,14 @@ extension Intake {
   }
 
   /// Drops the report whose payload does not come whole; `refuse` counts it.
-  public mutating func dropPayload() {
+  mutating func dropPayload() {
     if let incoming { open[0].drop(incoming.row) }
     incoming = nil
     forgetEmptyBatch()
   }
 
   /// Counts a report that was refused before it came to a commit.
-  public mutating func refuse(_ refusal: Refusal) {
+  mutating func refuse(_ refusal: Refusal) {
     tally.refuse(refusal)
   }
 
@@ -153,7 +150,7 @@ extension Intake {
   }
 
   /// Takes every complete batch, to be committed in this order.
-  public mutating func takeBatches() -> [ReportBatch] {
+  mutating func takeBatches() -> [ReportBatch] {
     seal()
     defer { sealed = [] }
     for batch in sealed { inFlight.append(batch) }
@@ -163,7 +160,7 @@ extension Intake {
   /// Settles the oldest batch that was taken.
   /// - Parameter outcome: nil if nothing of the batch was taken; `failure` says why.
   /// - Returns: the answers to its reports; nil if no batch is in flight.
-  public mutating func settle(_ outcome: BatchOutcome?, failure: Refusal?) -> CommittedBatch? {
+  mutating func settle(_ outcome: BatchOutcome?, failure: Refusal?) -> CommittedBatch? {
     guard let batch = inFlight.removeFirst() else { return nil }
     sealedBytes -= BatchWriter.bytes(of: batch)
     let settled: CommittedBatch

@@ -1,7 +1,7 @@
 public import PrismProtocol
 
 /// The answers that a connection is owed, in the order of its requests; rendered as soon as all before them are known.
-public struct AnswerQueue: Sendable {
+struct AnswerQueue: Sendable {
   private enum Item {
     /// Reports that wait for their commit.
     case rows(Int, AnswerMode)
@@ -20,23 +20,20 @@ public struct AnswerQueue: Sendable {
 
   private var items = Ring<Item>()
   /// Reports that came on this connection.
-  public private(set) var received = 0
+  private(set) var received = 0
   private var dealtWith = 0
   private var refused: [(sequence: Int, refusal: Refusal)] = []
   /// Something was dealt with in `cumulative` mode that no line has acknowledged yet.
   private var owesAck = false
   /// Memory of the answers that are not rendered: they wait behind reports whose commit is not settled, or for what the
   /// store is asked for.
-  public private(set) var bytes = 0
+  private(set) var bytes = 0
   private var summary = AnswerSummary()
   /// The client reads its answers. Where it does not, no text is made of a refusal.
-  public var isRead = true
-
-  /// No answer is owed.
-  public init() {}
+  var isRead = true
 
   /// Takes what the requests since the last call were answered.
-  public mutating func takeSummary() -> AnswerSummary {
+  mutating func takeSummary() -> AnswerSummary {
     defer { summary = AnswerSummary() }
     return summary
   }
@@ -44,11 +41,10 @@ public struct AnswerQueue: Sendable {
   /// Bytes of memory that the answers to greetings and questions may take, since the last summary.
   var questionBytes: Int { summary.questionBytes }
 
-  /// Whether no answer is owed.
-  public var isEmpty: Bool { items.isEmpty }
+  var isEmpty: Bool { items.isEmpty }
 
   /// A report went on its way to a commit.
-  public mutating func expectRow(_ mode: AnswerMode) {
+  mutating func expectRow(_ mode: AnswerMode) {
     received += 1
     summary.answers += 1
     let isCounted = items.withLast { last in
@@ -61,7 +57,7 @@ public struct AnswerQueue: Sendable {
 
   /// A request about records went on its way to a commit.
   /// - Parameter answerBytes: the most memory that its answer takes.
-  public mutating func expectRecord(answerBytes: Int) {
+  mutating func expectRecord(answerBytes: Int) {
     summary.answers += 1
     summary.questionBytes += answerBytes
     bytes += Self.itemBytes + answerBytes
@@ -79,7 +75,7 @@ public struct AnswerQueue: Sendable {
   }
 
   /// A report was refused before it got to a commit.
-  public mutating func refuse(_ refusal: Refusal, _ mode: AnswerMode) {
+  mutating func refuse(_ refusal: Refusal, _ mode: AnswerMode) {
     received += 1
     summary.refuse(refusal)
     summary.answers += 1
@@ -93,7 +89,7 @@ public struct AnswerQueue: Sendable {
   }
 
   /// The answer to what is not a report. - Parameter refusal: nil if the answer is not a refusal.
-  public mutating func append(_ line: [UInt8], _ refusal: Refusal? = nil) {
+  mutating func append(_ line: [UInt8], _ refusal: Refusal? = nil) {
     summary.answers += 1
     summary.questionBytes += line.count
     if let refusal { summary.refuse(refusal) }
@@ -118,13 +114,13 @@ public struct AnswerQueue: Sendable {
   private static func bytes(of refusal: Refusal) -> Int { itemBytes + refusal.message.utf8.count }
 
   /// Renders what is ready. Call it once for all that one chunk or one commit brought: it ends a cumulative line.
-  public mutating func flush(into output: inout [UInt8]) {
+  mutating func flush(into output: inout [UInt8]) {
     renderReady(into: &output)
     renderAck(into: &output)
   }
 
   /// A batch of this connection is settled; batches are settled in the order in which their reports came.
-  public mutating func settle(_ batch: CommittedBatch, into output: inout [UInt8]) {
+  mutating func settle(_ batch: CommittedBatch, into output: inout [UInt8]) {
     if let record = batch.record { return settle(record, into: &output) }
     var row = 0
     var exceptions = batch.exceptions[...]
@@ -208,9 +204,6 @@ public struct AnswerSummary: Sendable, Equatable {
   private var refusal: Refusal?
   /// The last answer to a request about records.
   public private(set) var record: RecordMark?
-
-  /// No answer yet.
-  public init() {}
 
   /// The refusal, if there was one request and it was refused.
   public var onlyRefusal: Refusal? { answers == 1 ? refusal : nil }

@@ -1,4 +1,6 @@
+import CDeflate
 import COpenSSL
+import PrismBase
 package import PrismProtocol
 
 /// The uses of SHA-2 (RFC 2104, RFC 5869): codes, derived keys, device ids, ids of requests, the handshake of Fluent.
@@ -11,14 +13,16 @@ package enum Hashing {
   }
 
   package static func sha256(_ text: [UInt8]) throws(PacketError) -> [UInt8] {
-    var result = [UInt8](repeating: 0, count: 32)
-    guard EVP_Digest(text, text.count, &result, nil, EVP_sha256(), nil) == 1 else { throw .internal }
-    return result
+    try digest(text, EVP_sha256(), count: 32)
   }
 
   package static func sha512(_ text: [UInt8]) throws(PacketError) -> [UInt8] {
-    var result = [UInt8](repeating: 0, count: 64)
-    guard EVP_Digest(text, text.count, &result, nil, EVP_sha512(), nil) == 1 else { throw .internal }
+    try digest(text, EVP_sha512(), count: 64)
+  }
+
+  private static func digest(_ text: [UInt8], _ method: OpaquePointer?, count: Int) throws(PacketError) -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: count)
+    guard EVP_Digest(text, text.count, &result, nil, method, nil) == 1 else { throw .internal }
     return result
   }
 
@@ -47,5 +51,26 @@ package enum Hashing {
     var result = [UInt8](repeating: 0, count: count)
     guard RAND_bytes(&result, Int32(count)) == 1 else { throw .internal }
     return result
+  }
+}
+
+/// Tells whether bytes are those that were written.
+public enum Checksum {
+  /// SHA-256 as 64 hexadecimal digits.
+  public static func sha256(_ bytes: [UInt8]) throws(PacketError) -> String {
+    Hex.encode(try Hashing.sha256(bytes))
+  }
+
+  /// The CRC-32 of gzip over pieces, one after the other; against damage, not against intent.
+  public struct CRC32: Sendable {
+    /// The checksum of the bytes so far.
+    public private(set) var value: UInt32 = 0
+    public init() {}
+
+    /// Adds `bytes` to the checksum.
+    public mutating func add(_ bytes: UnsafeRawBufferPointer) {
+      // Without an address the library would begin again.
+      if bytes.count > 0 { value = libdeflate_crc32(value, bytes.baseAddress, bytes.count) }
+    }
   }
 }

@@ -24,18 +24,12 @@ struct ColumnBlock {
   /// - Parameter head: was checked against the limits.
   /// - Throws: `unpackFailed` for anything that does not become exactly what the head says.
   static func text(_ bytes: [UInt8], _ head: ColumnHead) throws(PacketError) -> [UInt8] {
-    var failure: PacketError?
-    let text = bytes.withUnsafeBufferPointer { bytes in
-      [UInt8](unsafeUninitializedCapacity: head.textBytes + ColumnOutput.spareBytes) { buffer, count in
-        do throws(PacketError) {
-          var block = try ColumnBlock(bytes, head)
-          let room = UnsafeMutableBufferPointer(rebasing: buffer[..<(head.textBytes + ColumnOutput.spareBytes)])
-          count = try block.write(to: ColumnOutput(room))
-        } catch { failure = error }
+    try bytes.withUnsafeBufferPointer { (bytes) throws(PacketError) in
+      try ColumnOutput.text(bytesMax: head.textBytes) { (output) throws(PacketError) in
+        var block = try ColumnBlock(bytes, head)
+        try block.write(to: &output)
       }
     }
-    if let failure { throw failure }
-    return text
   }
 
   init(_ bytes: UnsafeBufferPointer<UInt8>, _ head: ColumnHead) throws(PacketError) {
@@ -96,9 +90,9 @@ struct ColumnBlock {
     pieces.append(Piece(text: rest))
   }
 
-  /// - Returns: the bytes that were written.
-  private mutating func write(to output: consuming ColumnOutput) throws(PacketError) -> Int {
-    var (output, order) = (output, order)
+  private mutating func write(to text: inout ColumnOutput) throws(PacketError) {
+    // In variables of its own: what is reached by a reference is looked up for every value.
+    var (output, order) = (text, order)
     let (bytes, head, shapes, pieces) = (input.bytes, head, shapes, pieces)
     try words.withUnsafeBufferPointer { words throws(PacketError) in
       try columns.withUnsafeMutableBufferPointer { columns throws(PacketError) in
@@ -113,6 +107,6 @@ struct ColumnBlock {
       }
     }
     guard output.left == 0, columns.allSatisfy(\.isAtEnd) else { throw .unpackFailed }
-    return head.textBytes - output.left
+    text = output
   }
 }

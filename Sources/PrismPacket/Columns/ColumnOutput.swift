@@ -8,10 +8,20 @@ struct ColumnOutput {
   private var at: UnsafeMutablePointer<UInt8>
   private let end: UnsafeMutablePointer<UInt8>
 
-  /// - Parameter buffer: the announced bytes, and the spare ones.
-  init(_ buffer: UnsafeMutableBufferPointer<UInt8>) {
-    at = buffer.baseAddress!
-    end = at + (buffer.count - Self.spareBytes)
+  private init(_ start: UnsafeMutablePointer<UInt8>, bytesMax: Int) { (at, end) = (start, start + bytesMax) }
+
+  /// The text that `write` writes. - Parameter bytesMax: the announced bytes.
+  static func text(
+    bytesMax: Int, _ write: (inout ColumnOutput) throws(PacketError) -> Void
+  ) throws(PacketError) -> [UInt8] {
+    var failure: PacketError?
+    let text = [UInt8](unsafeUninitializedCapacity: bytesMax + spareBytes) { buffer, count in
+      var output = ColumnOutput(buffer.baseAddress!, bytesMax: bytesMax)
+      do throws(PacketError) { try write(&output) } catch { failure = error }
+      count = bytesMax - output.left
+    }
+    if let failure { throw failure }
+    return text
   }
 
   /// Bytes that are still announced.

@@ -63,7 +63,7 @@ public struct PackedLines {
   private mutating func addExamples(_ block: ColumnBlock) throws(PacketError) {
     let room = block.head.textBytes
     var found = examples
-    exampleText = try Self.written(bytesMax: room) { output throws(PacketError) in
+    exampleText = try ColumnOutput.text(bytesMax: room) { output throws(PacketError) in
       for (shape, pieces) in block.shapes.enumerated() {
         let start = room - output.left
         var values: [(range: Range<Int>, column: Int)] = []
@@ -139,7 +139,7 @@ public struct PackedLines {
 
   /// The digits of a number of a column.
   public static func text(of number: Int64, least: Int, most: Int) throws(PacketError) -> [UInt8] {
-    try written(bytesMax: 2 * ColumnOutput.spareBytes) { output throws(PacketError) in
+    try ColumnOutput.text(bytesMax: 2 * ColumnOutput.spareBytes) { output throws(PacketError) in
       try output.append(number: number, least: least, most: most)
     }
   }
@@ -187,7 +187,7 @@ public struct PackedLines {
     let room = block?.head.textBytes ?? 0
     var ranges: [Range<Int>] = []
     ranges.reserveCapacity(count)
-    let text = try Self.written(bytesMax: room) { output throws(PacketError) in
+    let text = try ColumnOutput.text(bytesMax: room) { output throws(PacketError) in
       for _ in 0..<count {
         let start = room - output.left
         try write(&output)
@@ -195,19 +195,5 @@ public struct PackedLines {
       }
     }
     return (text, ranges)
-  }
-
-  private static func written(
-    bytesMax: Int, _ write: (inout ColumnOutput) throws(PacketError) -> Void
-  ) throws(PacketError) -> [UInt8] {
-    var failure: PacketError?
-    let text = [UInt8](unsafeUninitializedCapacity: bytesMax + ColumnOutput.spareBytes) { buffer, count in
-      let room = UnsafeMutableBufferPointer(rebasing: buffer[..<(bytesMax + ColumnOutput.spareBytes)])
-      var output = ColumnOutput(room)
-      do throws(PacketError) { try write(&output) } catch { failure = error }
-      count = bytesMax - output.left
-    }
-    if let failure { throw failure }
-    return text
   }
 }

@@ -23,7 +23,7 @@ public final class PacketReader {
     codecs = [
       .gzip: try CompressedBlockCodec(cipher, key: key, compressor: try GzipCompressor(.fast)),
       .zstd: try CompressedBlockCodec(cipher, key: key, compressor: try ZstdCompressor(dictionary: dictionary)),
-      .none: try CompressedBlockCodec(cipher, key: key, compressor: StoredCompressor()),
+      .none: try CompressedBlockCodec(cipher, key: key),
     ]
   }
 

@@ -38,7 +38,7 @@ public final class PacketWriter {
       columnCompressor = dictionary == nil ? compressor : try ZstdCompressor()
     }
     compressed = try CompressedBlockCodec(cipher, key: key, compressor: compressor)
-    stored = try CompressedBlockCodec(cipher, key: key, compressor: StoredCompressor())
+    stored = try CompressedBlockCodec(cipher, key: key)
     code = cipher == .aes128CBC ? try PacketCode(key: key) : nil
     (preferred, self.compressesAll) = (encoding, compressesAll)
     format = BlockFormat(cipher: cipher, keyID: keyID, encoding: encoding, dictionaryID: dictionary?.id)

@@ -1,4 +1,5 @@
 import COpenSSL
+import PrismBase
 public import PrismProtocol
 
 /// A payload that only the receiver can read (docs/packet.md, "Sealed payloads"):
@@ -24,12 +25,12 @@ public enum SealedPayload {
     _ payload: [UInt8], to receiver: SealingPublicKey, of report: SealedReport, ephemeral: SealingPrivateKey
   ) throws(PacketError) -> [UInt8] {
     let shared = try ephemeral.shared(with: receiver)
-    let (cipher, nonce) = try parts(shared, ephemeral: ephemeral.publicKey, receiver: receiver)
+    let (codec, nonce) = try parts(shared, ephemeral: ephemeral.publicKey, receiver: receiver)
     let fast = try GzipCompressor(.fast)
     let packed =
       try ShrinkProbe.shrinks([payload], pack: fast.compress)
       ? try fast.compress(payload) : try GzipCompressor(.stored).compress(payload)
-    let block = try cipher.seal(packed, associated: report.associated, nonce: nonce)
+    let block = try codec.encrypt(packed, associated: report.associated, nonce: nonce)
     return magic + ephemeral.publicKey.bytes + block.dropFirst(nonce.count)
   }
 
@@ -61,18 +62,18 @@ public enum SealedPayload {
       let ephemeral = SealingPublicKey(Array(sealed.dropFirst(magic.count).prefix(SealingPublicKey.byteCount)))
     else { throw .shortHeader }
     let shared = try key.shared(with: ephemeral)
-    let (cipher, nonce) = try parts(shared, ephemeral: ephemeral, receiver: key.publicKey)
+    let (codec, nonce) = try parts(shared, ephemeral: ephemeral, receiver: key.publicKey)
     let block = nonce + sealed.dropFirst(magic.count + SealingPublicKey.byteCount)
-    return Contents(packed: try cipher.open(block[...], associated: report.associated))
+    return Contents(packed: try codec.decrypt(block[...], associated: report.associated))
   }
 
   private static func parts(
     _ shared: Secret, ephemeral: SealingPublicKey, receiver: SealingPublicKey
-  ) throws(PacketError) -> (BlockCipher, nonce: [UInt8]) {
+  ) throws(PacketError) -> (CompressedBlockCodec, nonce: [UInt8]) {
     let material = try Hashing.hkdfSHA256(
       key: shared, salt: ephemeral.bytes + receiver.bytes, info: Array("prism2 seal".utf8), count: 44)
     var key = material.withBytes { Array($0[..<32]) }
-    return (try BlockCipher(.aes256GCM, key: Secret(taking: &key)), material.withBytes { Array($0[32...]) })
+    return (try CompressedBlockCodec(.aes256GCM, key: Secret(taking: &key)), material.withBytes { Array($0[32...]) })
   }
 }
 
@@ -90,4 +91,28 @@ public struct SealedReport: Sendable, Equatable {
   }
 
   var associated: [UInt8] { Array("prism2 seal\n\(deviceID)\n\(namespace)\n\(reportID)\n".utf8) }
+}
+
+// The key of a device leaves the collector sealed to the device's own public key (docs/collector.md, "Devices").
+extension EnrolledKey {
+  /// - Returns: `sealedKey`: a sealed payload in base64, which belongs to the namespace `prism` and the report `enroll KEY-ID`.
+  /// - Throws: `decryptionFailed` for a public key of small order.
+  public static func seal(
+    _ key: Secret, id: String, of device: String, to receiver: SealingPublicKey
+  ) throws(PacketError) -> String {
+    Base64.encode(try SealedPayload.seal(key.bytes, to: receiver, of: place(id, device)))
+  }
+
+  /// - Returns: the 32 bytes of the key.
+  /// - Throws: `decryptionFailed` for another key pair, another device or a changed byte; `shortHeader`, `tooLarge`.
+  public func open(with pair: SealingPrivateKey, of device: String) throws(PacketError) -> [UInt8] {
+    guard let sealed = Base64.decode(Array(sealedKey.utf8)) else { throw .shortHeader }
+    let key = try SealedPayload.open(sealed, with: pair, of: Self.place(keyID, device), bytesMax: 32)
+    guard key.count == 32 else { throw .keyLength }
+    return key
+  }
+
+  private static func place(_ id: String, _ device: String) -> SealedReport {
+    SealedReport(deviceID: device, namespace: .prism, reportID: "enroll \(id)")
+  }
 }

@@ -173,13 +173,13 @@ extension DatabaseFile {
       let database = try opened()
       database.keepsDelivered = disk.hasPlenty(now: options.time.uptime)
       let transaction = StoreTransaction(database: database, memory: memory)
-      try database.statement(.begin).run()
+      try database.statement(SQL.begin).run()
       let result = try body(transaction)
       try transaction.writeLedgers()
       try transaction.writeClock()
       try RecordAccess(transaction).writeTables()
       isCommitting = true
-      try database.statement(.commit).run()
+      try database.statement(SQL.commit).run()
       didCommit(database)
       return result
     } catch {

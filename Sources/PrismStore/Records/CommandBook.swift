@@ -1,14 +1,13 @@
-import PrismProtocol
+public import PrismProtocol
 import PrismSQLite
 
 /// Writes down what becomes of commands (docs/records.md, "Commands").
-struct CommandBook: StoreOperations {
+struct CommandBook: PlainOperations {
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   func marks(of namespace: NamespaceName) throws(SQLiteError) -> [RecordID: CommandMark] {
     guard let number = transaction.names.number(of: namespace) else { return [:] }
-    let select = try transaction.statement(.names(.notesFrom)).bind([
+    let select = try transaction.statement(NameStatement.notesFrom).bind([
       ":namespace": number, ":first": CommandMark.keysBegin, ":end": CommandMark.keysEnd,
     ])
     var marks: [RecordID: CommandMark] = [:]
@@ -42,5 +41,77 @@ struct CommandBook: StoreOperations {
     for id in commands {
       try transaction.write(Note(namespace: namespace, key: CommandMark.key(id), value: nil))
     }
+  }
+}
+
+/// The part of a command that a device remembers until it expires, also if its record is deleted: so a command begins at most
+/// once.
+public struct CommandMark: Equatable, Sendable {
+  /// It was written down as `running`.
+  public var hasBegun: Bool
+  /// Of the command: milliseconds since 1970. It is forgotten after that.
+  public var expires: Int64
+  /// Tells whether the server changed the command since.
+  public let digest: Int64
+
+  public init(_ request: CommandRequest, hasBegun: Bool) {
+    var sum = RecordChecksum()
+    sum.add(request.signedBytes)
+    (self.hasBegun, expires, digest) = (hasBegun, request.expires, sum.value)
+  }
+
+  /// Whether it is of the same command, not only of the same id.
+  public func isOf(_ request: CommandRequest) -> Bool { CommandMark(request, hasBegun: hasBegun) == self }
+
+  static let (keysBegin, keysEnd) = ("command.", "command/")
+  static func key(_ id: RecordID) -> String { keysBegin + id.text }
+
+  var note: [UInt8] { Array("\(hasBegun ? "begun" : "seen") \(expires) \(digest)".utf8) }
+
+  /// A mark that can't be read is one of a command that began, and is never forgotten.
+  init(note: [UInt8]) {
+    let parts = String(decoding: note, as: UTF8.self).split(separator: " ").map(String.init)
+    if parts.count == 3, let expires = Int64(parts[1]), let digest = Int64(parts[2]),
+      ["begun", "seen"].contains(parts[0])
+    {
+      (hasBegun, self.expires, self.digest) = (parts[0] == "begun", expires, digest)
+    } else {
+      (hasBegun, expires, digest) = (true, .max, -1)
+    }
+  }
+}
+
+/// A step of a command: the device's answer in its record, and the mark that goes with it. Both are one transaction.
+public struct CommandStep: Sendable {
+  /// The outcome of a step.
+  public enum Outcome: Sendable, Equatable {
+    case written
+    /// The record is not the one that was judged: it was changed or deleted meanwhile.
+    case changed
+    /// A command of this id began before.
+    case begunBefore
+    /// The record has no room for an answer.
+    case noRoom
+  }
+
+  /// The namespace of the table.
+  public var namespace: NamespaceName
+  /// The record, by its id here.
+  public var record: RecordID
+  /// The id of the command.
+  public var command: RecordID
+  /// The fields that were judged; nil: the answer is for whichever fields the record has.
+  public var judged: [UInt8]?
+  /// The answer that is written into the record.
+  public var answer: CommandAnswer
+  /// Remembered from now on; nil: what is remembered stays. One that began is never replaced.
+  public var mark: CommandMark?
+
+  public init(
+    namespace: NamespaceName, record: RecordID, command: RecordID, judged: [UInt8]?, answer: CommandAnswer,
+    mark: CommandMark?
+  ) {
+    (self.namespace, self.record, self.command, self.judged) = (namespace, record, command, judged)
+    (self.answer, self.mark) = (answer, mark)
   }
 }

@@ -59,7 +59,7 @@ struct DownCascade: StoreOperations {
     for field in holder.references.filter({ $0.value == table }).keys.sorted() {
       var after: Int64 = 0
       while true {
-        let referring = try transaction.statement(.down(.referring)).bind([
+        let referring = try transaction.statement(DownStatement.referring).bind([
           ":tab": number, ":after": after, ":field": field, ":id": known.first?.text, ":server_id": known.last?.text,
         ])
         let found = try referring.values(of: DownStatement.Key.self) { $0.int64(.number) }

@@ -3,30 +3,29 @@ import PrismSQLite
 
 /// Reads and writes records that the server keeps, with the links by which they refer to others, and those by which they are
 /// found.
-struct DownRows: StoreOperations {
+struct DownRows: PlainOperations {
   /// The longest value by which a record is found.
   private static let indexedBytesMax = 128
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   // MARK: Reading
 
   func find(_ id: RecordID, in content: Int64) throws(SQLiteError) -> DownRecordRow? {
-    let find = try transaction.statement(.down(.find)).bind([":content": content, ":id": id.text])
+    let find = try transaction.statement(DownStatement.find).bind([":content": content, ":id": id.text])
     return try find.record(of: DownRecordRow.self)
   }
 
   func page(
     after: RecordID?, limit: Int, in content: Int64
   ) throws(SQLiteError) -> (records: [StoredRecord], isMore: Bool) {
-    let rows = try transaction.statement(.down(.page)).bind([":content": content, ":after": after?.text ?? ""])
+    let rows = try transaction.statement(DownStatement.page).bind([":content": content, ":after": after?.text ?? ""])
     return try RecordAccess(transaction).page(rows, limit: limit) { (row: DownRecordRow) in row.value }
   }
 
   /// The record whose indexed field has this value; of several the one with the least id.
   func find(_ value: String, by field: String, in content: Int64) throws(SQLiteError) -> DownRecordRow? {
-    let find = try transaction.statement(.down(.indexed)).bind([
+    let find = try transaction.statement(DownStatement.indexed).bind([
       ":content": content, ":target": Self.target(field, holding: value),
     ])
     return try find.record(of: DownRecordRow.self)
@@ -37,29 +36,29 @@ struct DownRows: StoreOperations {
   /// - Parameter table: as it is declared; its references and its index are kept with the row.
   /// - Returns: false if the id is there already; nothing was changed then.
   func insert(_ row: DownRecordRow, of table: RecordTable) throws(SQLiteError) -> Bool {
-    try transaction.statement(.down(.insert)).run(inserting: row)
+    try transaction.statement(DownStatement.insert).run(inserting: row)
     guard transaction.database.connection.changes == 1 else { return false }
-    try link(row, table, .insertLink)
+    try link(row, table, DownStatement.insertLink)
     return true
   }
 
   /// - Parameter before: the record of the same id.
   func replace(_ before: DownRecordRow, with row: DownRecordRow, of table: RecordTable) throws(SQLiteError) {
-    try link(before, table, .removeLink)
-    try transaction.statement(.down(.replace)).run(inserting: row)
-    try link(row, table, .insertLink)
+    try link(before, table, DownStatement.removeLink)
+    try transaction.statement(DownStatement.replace).run(inserting: row)
+    try link(row, table, DownStatement.insertLink)
   }
 
   func remove(_ row: DownRecordRow, of table: RecordTable) throws(SQLiteError) {
-    try link(row, table, .removeLink)
-    try transaction.statement(.down(.remove)).run([":content": row.content, ":id": row.id.text])
+    try link(row, table, DownStatement.removeLink)
+    try transaction.statement(DownStatement.remove).run([":content": row.content, ":id": row.id.text])
   }
 
-  private func link(_ row: DownRecordRow, _ table: RecordTable, _ statement: DownStatement) throws(SQLiteError) {
+  private func link(_ row: DownRecordRow, _ table: RecordTable, _ statement: SQL) throws(SQLiteError) {
     // Only of rows that programs read: those of `both` tables come in between.
     guard table.direction == .down, !(table.references.isEmpty && table.index.isEmpty) else { return }
     for target in Self.targets(of: row, table) {
-      try transaction.statement(.down(statement)).run([":content": row.content, ":target": target, ":id": row.id.text])
+      try transaction.statement(statement).run([":content": row.content, ":target": target, ":id": row.id.text])
     }
   }
 
@@ -92,7 +91,7 @@ struct DownRows: StoreOperations {
 
   /// The records of a content that refer to a record.
   func referring(to id: RecordID, of table: RecordTableName, in content: Int64) throws(SQLiteError) -> [RecordID] {
-    let links = try transaction.statement(.down(.links)).bind([
+    let links = try transaction.statement(DownStatement.links).bind([
       ":content": content, ":target": Self.target(table, id.text),
     ])
     return try links.values(of: DownStatement.Key.self) { RecordID($0.text(.id)) }
@@ -102,8 +101,8 @@ struct DownRows: StoreOperations {
   func sweep() throws(SQLiteError) -> Bool {
     guard let content = state.records.down.garbage.first else { return false }
     var deleted = 0
-    for statement in [DownStatement.sweepRecords, .sweepLinks] {
-      try transaction.statement(.down(statement)).run([":content": content])
+    for statement in [DownStatement.sweepRecords, DownStatement.sweepLinks] {
+      try transaction.statement(statement).run([":content": content])
       deleted += transaction.database.connection.changes
     }
     if deleted == 0 { state.records.down.garbage.removeFirst() }

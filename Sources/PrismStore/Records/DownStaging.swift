@@ -92,12 +92,14 @@ struct DownStaging: StoreOperations {
     var cascade = DownCascade(transaction, target)
     guard let before, before.content > 0 else { return }
     let old = before.content
-    let lacking = try transaction.statement(.down(.missingCount)).bind([":old": old, ":new": content])
+    let lacking = try transaction.statement(DownStatement.missingCount).bind([":old": old, ":new": content])
     let isTaken = takesAbsence(target, lacking: Int(try lacking.firstInt() ?? 0), of: before.rows)
     guard !isTaken || cascade.isReferredTo(target.table.name) else { return }
     var after = ""
     while true {
-      let missing = try transaction.statement(.down(.missing)).bind([":old": old, ":new": content, ":after": after])
+      let missing = try transaction.statement(DownStatement.missing).bind([
+        ":old": old, ":new": content, ":after": after,
+      ])
       let gone = try missing.values(of: DownStatement.Key.self) { RecordID($0.text(.id)) }
       guard let last = gone.last else { break }
       after = last.text
@@ -128,7 +130,10 @@ struct DownStaging: StoreOperations {
     var cascade = DownCascade(transaction, target)
     var after = ""
     while true {
-      let changes = try differing(table, content, after: after)
+      let differing = try transaction.statement(DownStatement.differing).bind([
+        ":tab": table, ":content": content, ":after": after,
+      ])
+      let changes = try differing.records(of: DownRecordRow.self).map(\.record)
       guard let last = changes.last else { break }
       after = last.id.text
       for change in changes {
@@ -136,14 +141,17 @@ struct DownStaging: StoreOperations {
         if case .stopped = try merging.put(change, isSnapshot: true) { throw .invalidContent }
       }
     }
-    let lacking = try transaction.statement(.down(.unknownCount)).bind([":tab": table, ":content": content])
+    let lacking = try transaction.statement(DownStatement.unknownCount).bind([":tab": table, ":content": content])
     let (lacked, held) =
       try lacking.first(of: DownStatement.Counts.self) { ($0.int(.lacking), $0.int(.held)) } ?? (0, 0)
     let isTaken = takesAbsence(target, lacking: lacked, of: held)
     if !isTaken { outcome.kept = lacked }
     var number: Int64 = 0
     while isTaken {
-      let unknown = try unknownThere(table, content, after: number)
+      let unknownThere = try transaction.statement(DownStatement.unknownThere).bind([
+        ":tab": table, ":content": content, ":after": number,
+      ])
+      let unknown = try unknownThere.values(of: DownStatement.Key.self) { $0.int64(.number) }
       guard let last = unknown.last else { break }
       number = last
       for record in unknown {
@@ -153,20 +161,6 @@ struct DownStaging: StoreOperations {
     }
     outcome.clashes = merging.clashes
     outcome.changed.formUnion(cascade.changed)
-  }
-
-  private func differing(_ table: Int, _ content: Int64, after: String) throws(SQLiteError) -> [DownRecord] {
-    let differing = try transaction.statement(.down(.differing)).bind([
-      ":tab": table, ":content": content, ":after": after,
-    ])
-    return try differing.records(of: DownRecordRow.self).map(\.record)
-  }
-
-  private func unknownThere(_ table: Int, _ content: Int64, after: Int64) throws(SQLiteError) -> [Int64] {
-    let unknown = try transaction.statement(.down(.unknownThere)).bind([
-      ":tab": table, ":content": content, ":after": after,
-    ])
-    return try unknown.values(of: DownStatement.Key.self) { $0.int64(.number) }
   }
 
   // MARK: Declarations

@@ -2,9 +2,8 @@ import PrismProtocol
 import PrismSQLite
 
 /// Reads and writes single records in one transaction, and keeps the ledgers of their tables.
-struct RecordAccess: StoreOperations {
+struct RecordAccess: PlainOperations {
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   // MARK: Reading
 
@@ -15,7 +14,7 @@ struct RecordAccess: StoreOperations {
 
   /// By its local id; a tombstone, too.
   func record(_ id: RecordID, in table: Int) throws(SQLiteError) -> RecordRow? {
-    try first(.find, table, id)
+    try first(RecordStatement.find, table, id)
   }
 
   /// By its local or its server's id; a tombstone, and a record that only the server changes, too.
@@ -27,8 +26,8 @@ struct RecordAccess: StoreOperations {
 
   /// By its local or its server's id; a tombstone, too.
   func record(named id: RecordID, in table: Int) throws(SQLiteError) -> RecordRow? {
-    if let record = try first(.find, table, id) { return record }
-    return try first(.findServerID, table, id)
+    if let record = try first(RecordStatement.find, table, id) { return record }
+    return try first(RecordStatement.findServerID, table, id)
   }
 
   /// The record that a member of another one refers to; nil: it refers to nothing, or to a record that is not here.
@@ -59,22 +58,22 @@ struct RecordAccess: StoreOperations {
   }
 
   func record(serverID id: RecordID, in table: Int) throws(SQLiteError) -> RecordRow? {
-    try first(.findServerID, table, id)
+    try first(RecordStatement.findServerID, table, id)
   }
 
-  private func first(_ name: RecordStatement, _ table: Int, _ id: RecordID) throws(SQLiteError) -> RecordRow? {
-    let find = try transaction.statement(.records(name)).bind([":tab": table, ":id": id.text])
-    return try find.record(of: RecordRow.self)
+  private func first(_ find: SQL, _ table: Int, _ id: RecordID) throws(SQLiteError) -> RecordRow? {
+    let select = try transaction.statement(find).bind([":tab": table, ":id": id.text])
+    return try select.record(of: RecordRow.self)
   }
 
   func record(_ number: Int64) throws(SQLiteError) -> RecordRow? {
-    let find = try transaction.statement(.records(.byNumber)).bind([":number": number])
+    let find = try transaction.statement(RecordStatement.byNumber).bind([":number": number])
     return try find.record(of: RecordRow.self)
   }
 
   /// How many records of the table a user put first, as far as `limit`.
   func count(of owner: RowOwner, in table: Int, limit: Int) throws(SQLiteError) -> Int {
-    let count = try transaction.statement(.records(.owned)).bind([
+    let count = try transaction.statement(RecordStatement.owned).bind([
       ":tab": table, ":owner": owner.number, ":limit": limit,
     ])
     return Int(try count.firstInt() ?? 0)
@@ -86,7 +85,7 @@ struct RecordAccess: StoreOperations {
     var found: [RefusedRecord] = []
     for table in state.records.tables.values where table.ledger[.dead] > 0 {
       guard let name = state.names.namespaces[table.namespace], namespace == nil || namespace == name else { continue }
-      let select = try transaction.statement(.records(.refused)).bind([
+      let select = try transaction.statement(RecordStatement.refused).bind([
         ":tab": table.number, ":after": after, ":limit": limit,
       ])
       found += try select.records(of: RecordRow.self).map {
@@ -113,14 +112,14 @@ struct RecordAccess: StoreOperations {
     if record.number == 0 {
       record.number = state.records.nextPosition()
       state.records[record.table].records += 1
-      try transaction.statement(.records(.insert)).run(inserting: record)
+      try transaction.statement(RecordStatement.insert).run(inserting: record)
     } else {
-      try transaction.statement(.records(.replace)).run(inserting: record)
+      try transaction.statement(RecordStatement.replace).run(inserting: record)
     }
   }
 
   func remove(_ record: RecordRow) throws(SQLiteError) {
-    try transaction.statement(.records(.remove)).run([":number": record.number])
+    try transaction.statement(RecordStatement.remove).run([":number": record.number])
     state.records[record.table].records -= 1
   }
 
@@ -128,7 +127,7 @@ struct RecordAccess: StoreOperations {
   func writeTables() throws(SQLiteError) {
     try writeDownTables()
     guard !state.records.touched.isEmpty else { return }
-    let write = try transaction.statement(.records(.writeTable))
+    let write = try transaction.statement(RecordStatement.writeTable)
     let position = state.records.position
     for number in state.records.touched.sorted() {
       state.records[number].position = position
@@ -142,9 +141,9 @@ struct RecordAccess: StoreOperations {
   private func writeDownTables() throws(SQLiteError) {
     for number in state.records.down.touched.sorted() {
       if let table = state.records.down[number] {
-        try transaction.statement(.down(.writeTable)).run(inserting: table)
+        try transaction.statement(DownStatement.writeTable).run(inserting: table)
       } else {
-        try transaction.statement(.down(.removeTable)).run([":tab": number])
+        try transaction.statement(DownStatement.removeTable).run([":tab": number])
       }
     }
     state.records.down.touched = []

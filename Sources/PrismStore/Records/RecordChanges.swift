@@ -166,7 +166,7 @@ struct RecordChanges: StoreOperations {
     if request.table.direction == .down {
       page = try DownRows(transaction).page(after: after, limit: limit, in: state.records.down[table]?.content ?? 0)
     } else {
-      let rows = try transaction.statement(.records(.page)).bind([":tab": table, ":after": after?.text ?? ""])
+      let rows = try transaction.statement(RecordStatement.page).bind([":tab": table, ":after": after?.text ?? ""])
       page = try access.page(rows, limit: limit) { (row: RecordRow) in row.value }
     }
     return .list(page.records, generation: state.records[reading: table].generation, isMore: page.isMore)

@@ -29,7 +29,7 @@ struct RecordPackets: StoreOperations {
       header: state.records.ledger(of: namespace).header(
         epoch: transaction.memory.epoch.text, store: state.records.stores[namespace]?.met),
       items: lines.count)
-    try transaction.statement(.records(.insertPacket)).run(inserting: packet)
+    try transaction.statement(RecordStatement.insertPacket).run(inserting: packet)
     state.records.packets[namespace, default: []].append(packet)
     return claimed(packet, lines)
   }
@@ -46,7 +46,7 @@ struct RecordPackets: StoreOperations {
       changedTime: record.changedTime, after: state.records.down[record.table]?.sequence)
     let row = RecordOperationRow(
       packet: packet, place: place, record: record.number, table: record.table, op: operation.op, line: operation.line)
-    try transaction.statement(.records(.insertOperation)).run(inserting: row)
+    try transaction.statement(RecordStatement.insertOperation).run(inserting: row)
     record.standing.send(isPartial: choice.isPartial)
     state.records[record.table].ledger.move(1, from: .waiting, to: .claimed)
     if choice.isPartial {
@@ -79,7 +79,7 @@ struct RecordPackets: StoreOperations {
 
   /// - Throws: `invalidContent` if one is damaged or missing.
   private func operations(of packet: RecordPacketRow) throws(SQLiteError) -> [RecordOperationRow] {
-    let select = try transaction.statement(.records(.operations)).bind([":packet": packet.id.bytes])
+    let select = try transaction.statement(RecordStatement.operations).bind([":packet": packet.id.bytes])
     let operations = try select.records(of: RecordOperationRow.self)
     guard operations.count == packet.items else { throw .invalidContent }
     return operations
@@ -114,12 +114,12 @@ struct RecordPackets: StoreOperations {
   }
 
   private func delete(_ id: PacketID) throws(SQLiteError) {
-    try transaction.statement(.records(.deletePacket)).run([":id": id.bytes])
+    try transaction.statement(RecordStatement.deletePacket).run([":id": id.bytes])
   }
 
   private func takeOperations(of packet: RecordPacketRow) throws(SQLiteError) -> [RecordOperationRow] {
     let operations = try operations(of: packet)
-    try transaction.statement(.records(.deleteOperations)).run([":packet": packet.id.bytes])
+    try transaction.statement(RecordStatement.deleteOperations).run([":packet": packet.id.bytes])
     return operations
   }
 
@@ -132,9 +132,7 @@ struct RecordPackets: StoreOperations {
         try confirm(operation, receipt)
       }
     }
-    if let name = state.names.namespaces[packet.namespace] {
-      try transaction.write(Note(namespace: name, key: Self.acceptedKey, value: packet.id.bytes))
-    }
+    try transaction.write(packet.id.bytes, Self.acceptedKey, packet.namespace)
   }
 
   /// The note that names the last packet of records that was accepted.
@@ -223,7 +221,7 @@ struct RecordPackets: StoreOperations {
     guard whole.items > 1 else { return true }
     let operations = try takeOperations(of: whole)
     try delete(id)
-    try transaction.statement(.records(.shiftPackets)).bind([":namespace": namespace, ":position": whole.position])
+    try transaction.statement(RecordStatement.shiftPackets).bind([":namespace": namespace, ":position": whole.position])
       .run()
     for later in state.records.packets[namespace]!.indices where later > place {
       state.records.packets[namespace]![later].position += 1
@@ -235,11 +233,11 @@ struct RecordPackets: StoreOperations {
       let half = RecordPacketRow(
         id: id, namespace: namespace, position: whole.position + offset, createdTime: whole.createdTime,
         header: whole.header, items: operations.count)
-      try transaction.statement(.records(.insertPacket)).run(inserting: half)
+      try transaction.statement(RecordStatement.insertPacket).run(inserting: half)
       for (place, operation) in operations.enumerated() {
         var operation = operation
         (operation.packet, operation.place) = (id, place)
-        try transaction.statement(.records(.insertOperation)).run(inserting: operation)
+        try transaction.statement(RecordStatement.insertOperation).run(inserting: operation)
       }
       packets.append(half)
     }

@@ -89,7 +89,7 @@ struct StoreMeeting: StoreOperations {
     guard var known = state.records.store(of: namespace, state.names), known.isMarking else { return false }
     let declared = Dictionary(tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     let own = Set(state.records.tables(of: try transaction.number(of: namespace)).map(\.number))
-    let select = try transaction.statement(.records(.range)).bind([
+    let select = try transaction.statement(RecordStatement.range).bind([
       ":after": known.marksAfter, ":through": known.marksThrough, ":limit": Self.recordsPerSlice,
     ])
     let found = try select.records(of: RecordRow.self)

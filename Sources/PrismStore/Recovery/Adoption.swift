@@ -124,7 +124,7 @@ extension Adoption {
     }
     for (number, type) in types {
       let record = NameRecord(.types, number: number, name: type.text)
-      try connection.insertOrIgnore(record, into: record.table.rawValue)
+      try connection.insertOrIgnore(record, into: record.table)
     }
     // A lost name's number is never given to another: rows that have it would get the wrong name.
     let floors = NumberFloors(
@@ -135,8 +135,8 @@ extension Adoption {
 
   private func adoptContexts() throws(SQLiteError) {
     var end: Int64 = 1
-    try forEach("contexts", ContextRecord.Column.self) { (row) throws(SQLiteError) in
-      guard let context = ContextRecord(row), namespaces[context.namespace] != nil else { return }
+    try source.database.forEach(ContextRecord.self, of: "contexts") { (context) throws(SQLiteError) in
+      guard namespaces[context.namespace] != nil else { return }
       end = max(end, context.id + 1)
       try connection.insertOrIgnore(context, into: "contexts")
     }
@@ -151,8 +151,7 @@ extension Adoption {
 extension Adoption {
   private mutating func readLedgers() {
     var found: [QueueID: LedgerRecord] = [:]
-    source.database.forEachRecord(of: "ledger") { record in
-      guard let ledger = LedgerRecord(record.row(of: LedgerRecord.Column.self)) else { return }
+    source.database.forEach(LedgerRecord.self, of: "ledger") { ledger in
       if namespaces[ledger.queue.namespace] != nil { found[ledger.queue] = ledger }
     }
     let highest = max(found.values.map(\.lastSequence).max() ?? 0, (remembered?.state.nextSequence ?? 1) - 1)
@@ -196,8 +195,8 @@ extension Adoption {
 extension Adoption {
   private mutating func adoptDeadLetters() throws(SQLiteError) {
     var found: [QueueID: (count: Int, bytes: Int)] = [:]
-    try forEach("dead", DeadLetterRecord.Column.self) { (row) throws(SQLiteError) in
-      guard let letter = DeadLetterRecord(row), letter.isWholeOrUnchecked, namespaces[letter.queue.namespace] != nil,
+    try source.database.forEach(DeadLetterRecord.self, of: "dead") { (letter) throws(SQLiteError) in
+      guard letter.isWhole != false, namespaces[letter.queue.namespace] != nil,
         try connection.insertOrIgnore(letter, into: "dead")
       else { return }
       let before = found[letter.queue, default: (0, 0)]
@@ -210,9 +209,7 @@ extension Adoption {
 
   private mutating func adoptPackets() throws(SQLiteError) {
     var packets: [QueueID: [PacketRecord]] = [:]
-    try forEach("packets", PacketRecord.Column.self) { row in
-      if let packet = PacketRecord(row) { packets[packet.queue, default: []].append(packet) }
-    }
+    source.database.forEach(PacketRecord.self, of: "packets") { packets[$0.queue, default: []].append($0) }
     let spent = source.spent
     for queue in ledgers.keys {
       let wanted = packets[queue, default: []].map { packet in
@@ -260,8 +257,8 @@ extension Adoption {
   }
 
   private func copy<Record: CheckedRecord>(_ record: Record.Type, of table: String) throws(SQLiteError) {
-    try forEach(table, Record.Column.self) { (row) throws(SQLiteError) in
-      if let record = Record(row) { try connection.insertOrIgnore(record, into: table) }
+    try source.database.forEach(record, of: table) { (record) throws(SQLiteError) in
+      try connection.insertOrIgnore(record, into: table)
     }
   }
 
@@ -274,4 +271,63 @@ extension Adoption {
     // Rows that an older version stored may be among those that follow.
     try connection.setHasOwnerlessIDs(true)
   }
+}
+
+/// Takes over into a new database the records that can be read of a damaged one. An operation that was in flight is sent
+/// again, under another packet's id: the server knows the record by its id.
+struct RecordAdoption {
+  private let connection: SQLiteConnection
+  private var tables: [Int: RecordTableRow] = [:]
+
+  private init(_ connection: SQLiteConnection) { self.connection = connection }
+
+  /// - Parameter namespaces: those of the new database.
+  static func run(
+    _ database: DamagedDatabase, into connection: SQLiteConnection, namespaces: Set<Int>
+  ) throws(SQLiteError) {
+    var adoption = RecordAdoption(connection)
+    database.forEach(RecordTableRow.self, of: "record_tables") { table in
+      if namespaces.contains(table.namespace), table.ledger.stored >= adoption.tables[table.number]?.ledger.stored ?? 0
+      {
+        adoption.tables[table.number] = table
+      }
+    }
+    var newest: [Int64: Int64] = [:]
+    try database.forEach(RecordRow.self, of: "records") { (row) throws(SQLiteError) in
+      guard adoption.tables[row.table] != nil, row.version > newest[row.number] ?? -1
+      else { return }
+      newest[row.number] = row.version
+      try adoption.take(row)
+    }
+    try adoption.writeTables()
+  }
+
+  private func take(_ row: RecordRow) throws(SQLiteError) {
+    var row = row
+    // An insert that may have left must be undone there.
+    let isGone =
+      row.standing.sent == .insert && row.standing.state == .delete ? row.standing.confirm() : row.standing.release()
+    guard !isGone else { return }
+    let insert = try connection.prepare(RecordRow.insert(into: "records", "OR REPLACE"))
+    try insert.run(inserting: row)
+  }
+
+  /// Changes that are lost with their records count as corrupt.
+  private func writeTables() throws(SQLiteError) {
+    let insert = try connection.prepare(RecordTableRow.insert(into: "record_tables"))
+    for (number, found) in tables {
+      var table = found
+      table.records = try count("SELECT count(*) FROM records WHERE tab = \(number)")
+      (table.ledger[.waiting], table.ledger[.claimed]) = (
+        try count("SELECT count(*) FROM records WHERE tab = \(number) AND next > 0"), 0
+      )
+      let settled = table.ledger[.delivered] + table.ledger[.dead] + table.ledger[.removed] + table.ledger[.waiting]
+      table.ledger[.corrupt] = max(0, found.ledger.stored - settled)
+      table.ledger.stored = settled + table.ledger[.corrupt]
+      table.generation += 1
+      try insert.run(inserting: table)
+    }
+  }
+
+  private func count(_ sql: String) throws(SQLiteError) -> Int { Int(try connection.firstInt(sql) ?? 0) }
 }

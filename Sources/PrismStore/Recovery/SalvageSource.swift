@@ -24,8 +24,7 @@ final class SalvageSource {
   /// Delivered rows that are still in its tables, as far as its ledger can be read.
   var spent: [QueueID: IDRuns] {
     var spent: [QueueID: IDRuns] = [:]
-    database.forEachRecord(of: "ledger") { record in
-      guard let ledger = LedgerRecord(record.row(of: LedgerRecord.Column.self)) else { return }
+    database.forEach(LedgerRecord.self, of: "ledger") { ledger in
       for run in ledger.segments.spent { spent[ledger.queue, default: IDRuns()].append(run) }
     }
     return spent
@@ -34,12 +33,19 @@ final class SalvageSource {
   /// The rows of its packets in flight, as far as those can be read.
   var claimed: [QueueID: IDRuns] {
     var claimed: [QueueID: [IDRuns]] = [:]
-    database.forEachRecord(of: "packets") { record in
-      if let packet = PacketRecord(record.row(of: PacketRecord.Column.self)) {
-        claimed[packet.queue, default: []].append(packet.members)
-      }
-    }
+    database.forEach(PacketRecord.self, of: "packets") { claimed[$0.queue, default: []].append($0.members) }
     return claimed.mapValues { IDRuns(union: $0) }
+  }
+}
+
+extension DamagedDatabase {
+  /// Calls `body` with each record of a table that is what was written.
+  func forEach<Record: CheckedRecord, Failure>(
+    _ record: Record.Type, of table: String, _ body: (Record) throws(Failure) -> Void
+  ) throws(Failure) {
+    try forEachRecord(of: table) { (found) throws(Failure) in
+      if let record = Record(found.row(of: Record.Column.self)) { try body(record) }
+    }
   }
 }
 

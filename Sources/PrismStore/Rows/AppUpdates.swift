@@ -3,9 +3,8 @@ import PrismSQLite
 
 /// Clears what an app stored under an older version (`appVersion: auto`, `isUpdateClear`). Each user's apps are its own: no
 /// user can clear another's rows.
-struct AppUpdates: StoreOperations {
+struct AppUpdates: PlainOperations {
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   /// Before rows of `app` are stored: another version than before is an update.
   func note(_ app: AppVersion, userID: UInt32, _ namespace: Int) throws(SQLiteError) {
@@ -88,10 +87,7 @@ struct AppUpdates: StoreOperations {
 
   /// A row without a context carries the common information itself.
   private func body(_ id: Int64, _ queue: QueueID) throws(SQLiteError) -> [UInt8] {
-    let read = try transaction.statement(.rows(.readRange, state[queue].segments.table(of: id, queue))).bind([
-      ":first": id, ":last": id,
-    ])
-    return try read.first(of: StoredRow.Column.self) { $0.bytes(.body) } ?? []
+    try transaction.read(id, queue) { $0.bytes(.body) } ?? []
   }
 
   // MARK: The note
@@ -104,8 +100,7 @@ struct AppUpdates: StoreOperations {
   }
 
   private func write(_ versions: AppVersions, of namespace: Int) throws(SQLiteError) {
-    guard let name = state.names.namespaces[namespace] else { return }
-    try transaction.write(Note(namespace: name, key: AppVersions.key, value: versions.note))
+    try transaction.write(versions.note, AppVersions.key, namespace)
     state.apps.versions[namespace] = versions
   }
 }

@@ -154,8 +154,7 @@ struct Appending {
     var sum = transaction.state.counts.filtered[namespace] ?? FilterCounts()
     sum.add(filtered)
     transaction.state.counts.filtered[namespace] = sum
-    try transaction.statement(.names(.writeNote)).run(
-      inserting: NoteRecord(namespace: namespace, key: FilterCounts.key, value: sum.note))
+    try transaction.write(sum.note, FilterCounts.key, namespace)
   }
 
   private func count(_ written: RowWriter.Written, _ queue: QueueID) {
@@ -195,7 +194,7 @@ struct Appending {
     let record = ContextRecord(
       id: transaction.memory.state.nextContext, namespace: namespace, members: batch.context.members,
       owner: RowOwner(userID: batch.userID))
-    try transaction.statement(.names(.insertContext)).run(inserting: record)
+    try transaction.statement(NameStatement.insertContext).run(inserting: record)
     transaction.memory.state.nextContext += 1
     return record.id
   }

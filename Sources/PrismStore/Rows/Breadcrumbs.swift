@@ -3,7 +3,7 @@ import PrismSQLite
 
 /// Adds to a crash the reports and log lines that came before it of the same app, or of the same unit (docs/sessions.md). They go into
 /// its meta, beside its own: a payload may be sealed already.
-struct Breadcrumbs: StoreOperations {
+struct Breadcrumbs: PlainOperations {
   static let key = "breadcrumbs"
   /// The most lines, and rows of each priority that one crash looks at.
   private static let (linesMax, rowsLookedAtMax) = (50, 2000)
@@ -16,7 +16,6 @@ struct Breadcrumbs: StoreOperations {
   private typealias Line = (sequence: Int64, json: JSONValue)
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   /// The batch with lines in its crashes, as far as their metas have room.
   func added(to batch: ReportBatch) throws(SQLiteError) -> ReportBatch {

@@ -3,9 +3,8 @@ import PrismProtocol
 import PrismSQLite
 
 /// Takes waiting rows into packets, and reads packets again.
-struct Claims: StoreOperations {
+struct Claims: PlainOperations {
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   // MARK: Claiming
 
@@ -124,7 +123,7 @@ struct Claims: StoreOperations {
       header: state[queue].ledger.header(
         epoch: transaction.memory.epoch.text, store: state.records.stores[queue.namespace]?.met),
       members: builder.members, rule: rule)
-    try transaction.statement(.packets(.insert)).run(inserting: packet)
+    try transaction.statement(PacketStatement.insert).run(inserting: packet)
     state[queue].packets.append(packet)
     return claimed(packet, builder, clock)
   }
@@ -171,7 +170,7 @@ struct Claims: StoreOperations {
     let bytes = try transaction.bytes(of: whole, queue)
     state[queue].packets[place].members = whole
     state[queue].packets[place].bytes = bytes
-    try transaction.statement(.packets(.update)).run([
+    try transaction.statement(PacketStatement.update).run([
       ":bytes": bytes, ":members": whole.text, ":checksum": state[queue].packets[place].checksum,
       ":id": packet.id.bytes,
     ])

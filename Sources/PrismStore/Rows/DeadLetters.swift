@@ -3,56 +3,35 @@ import PrismProtocol
 import PrismSQLite
 
 /// Reports that the collector refuses: added, listed, shown, queued again, dropped.
-struct DeadLetters: StoreOperations {
+struct DeadLetters: PlainOperations {
   typealias Column = DeadLetterRecord.Column
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   // MARK: Adding
 
   /// Copies a packet's rows, each with everything that is needed to read it: the context becomes part of the body.
   func add(_ packet: PacketRecord, _ cause: Disposition.DeadCause) throws(SQLiteError) {
-    for letter in try letters(packet.members, packet.queue) {
-      let table = state[packet.queue].segments.table(of: letter.id, packet.queue)
-      try transaction.statement(.rows(.deadLetter, table)).run([
-        ":id": letter.id, ":report_id": letter.reportID, ":packet": packet.id.bytes, ":status": cause.status,
-        ":message": cause.message, ":time": cause.unixMilliseconds, ":attempts": cause.attempts, ":body": letter.body,
-        ":checksum": letter.checksum, ":user": letter.owner.number,
-      ])
-    }
-  }
-
-  /// The columns of a letter that its row does not have.
-  private struct NewLetter {
-    let id: Int64
-    let reportID: String
-    let body: [UInt8]
-    let owner: RowOwner
-    let checksum: Int64
-  }
-
-  private func letters(_ members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [NewLetter] {
-    var result: [NewLetter] = []
-    try transaction.forEachRun(of: members, queue, .readRange) { (read) throws(SQLiteError) in
+    let insert = try transaction.statement(PacketStatement.insertDead)
+    try transaction.forEachRun(of: packet.members, packet.queue, .readRange) { (read) throws(SQLiteError) in
       try read.forEachRow(of: StoredRow.Column.self) { (row) throws(SQLiteError) in
-        result.append(try letter(StoredRow(row, hasPayload: queue.kind.hasPayload), queue))
+        var letter = try record(StoredRow(row, hasPayload: packet.queue.kind.hasPayload), packet.queue)
+        (letter.packet, letter.cause) = (packet.id, cause)
+        try insert.run(inserting: letter)
       }
     }
-    return result
   }
 
-  private func letter(_ row: StoredRow, _ queue: QueueID) throws(SQLiteError) -> NewLetter {
+  private func record(_ row: StoredRow, _ queue: QueueID) throws(SQLiteError) -> DeadLetterRecord {
     var body = try transaction.rendering(of: row, queue)?.context ?? []
     if !body.isEmpty && !row.body.isEmpty { body.append(UInt8(ascii: ",")) }
     body.append(contentsOf: row.body)
     let given = row.reportID.map { String(decoding: $0, as: UTF8.self) }
-    let reportID = given ?? RowID(value: row.id).reportID(epoch: transaction.memory.epoch.text)
-    let owner = try transaction.owner(row.context, namespace: queue.namespace) ?? .unknown
-    let checksum = DeadLetterRecord.checksum(
-      row: row.id, type: row.type, createdTime: row.createdTime, flags: row.flags, size: row.size,
-      reportID: Array(reportID.utf8), body: body, payload: row.payload.map { [UInt8]($0) }, owner: owner)
-    return NewLetter(id: row.id, reportID: reportID, body: body, owner: owner, checksum: checksum)
+    return DeadLetterRecord(
+      queue: queue, row: row.id, type: row.type, createdTime: row.createdTime, flags: row.flags, size: Int(row.size),
+      reportID: given ?? RowID(value: row.id).reportID(epoch: transaction.memory.epoch.text), body: body,
+      payload: row.payload.map { [UInt8]($0) },
+      owner: try transaction.owner(row.context, namespace: queue.namespace) ?? .unknown)
   }
 
   // MARK: Looking
@@ -130,7 +109,7 @@ struct DeadLetters: StoreOperations {
   /// - Returns: how many.
   func requeue(_ selection: DeadLetterSelection) throws(SQLiteError) -> Int {
     try take(selection) { (row, queue) throws(SQLiteError) in
-      guard let letter = DeadLetterRecord(row), letter.isWhole else { return forget(row, queue, to: .corrupt) }
+      guard let letter = DeadLetterRecord(row), letter.isWhole == true else { return forget(row, queue, to: .corrupt) }
       if RowID.isKept(letter.row) { try Ring(transaction).makeRoom(queue) }
       try insert(letter)
       state[queue].ledger.move(1, from: .dead, to: .waiting)
@@ -232,7 +211,7 @@ extension DeadLetterRecord {
       id: row, type: type, createdTime: createdTime, context: owner.contextColumn,
       flags: flags.union(.selfContained), size: Int64(size), reportID: nil,
       body: UnsafeRawBufferPointer(start: nil, count: 0), payload: nil)
-    return try reportID.withUnsafeBufferPointer { (id) throws(SQLiteError) in
+    return try Array(reportID.utf8).withUnsafeBufferPointer { (id) throws(SQLiteError) in
       stored.reportID = UnsafeRawBufferPointer(id)
       return try self.body.withUnsafeBufferPointer { (text) throws(SQLiteError) in
         stored.body = UnsafeRawBufferPointer(text)

@@ -2,13 +2,12 @@ import PrismProtocol
 import PrismSQLite
 
 /// Counts the effects of a configuration on the stored rows: applies it in a transaction, and rolls that back.
-struct DryRun: StoreOperations {
+struct DryRun: PlainOperations {
   /// Other calls wait meanwhile: after this no further slice is begun. That is enough for about 100,000 rows on a fast disk.
   static let durationMax: Duration = .milliseconds(200)
   private static let sliceRowsMax = 256
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   /// Leaves everything as it was, and writes nothing to the disk.
   func run(
@@ -19,7 +18,7 @@ struct DryRun: StoreOperations {
     let (before, connection) = (state, transaction.database.connection)
     // Pages that don't fit into the cache would go to the log, and a full disk would fail it.
     try connection.execute("PRAGMA cache_spill = OFF")
-    try transaction.statement(.begin).run()
+    try transaction.statement(SQL.begin).run()
     let effects = try effects(policy, quota, namespace)
     connection.rollBack()
     transaction.memory.state = before

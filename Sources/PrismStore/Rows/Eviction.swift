@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// Makes room for new reports in a full namespace: users who hold the most give way, the oldest rows first, crashes last.
-struct Eviction: StoreOperations {
+struct Eviction: PlainOperations {
   /// The bytes that a commit may still store.
   struct Room {
     /// Of the namespace, and of the user.
@@ -16,7 +16,6 @@ struct Eviction: StoreOperations {
   private static let togetherMax = 1024
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   /// Makes room for a batch if the quota wants that. A user who holds no more than an equal share of the namespace loses
   /// nothing to others. - Parameter batch: of the user that brings reports. - Parameter needed: their bytes.

@@ -3,11 +3,10 @@ import PrismSQLite
 
 /// The sessions and crashes of a namespace's apps, counted in the transaction that stores what they come with. After an hour they
 /// are handed to the daemon, which reports them (docs/sessions.md).
-struct HealthBook: StoreOperations {
+struct HealthBook: PlainOperations {
   private static let hourMilliseconds: Int64 = 3_600_000
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   /// Adds what sessions did. - Parameter mark: of these events; the last one is not added again.
   func add(_ events: [SessionEvent], mark: [UInt8], _ namespace: NamespaceName) throws(SQLiteError) {

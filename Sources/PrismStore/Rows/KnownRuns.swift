@@ -3,7 +3,7 @@ import PrismSQLite
 
 /// The runs that were stored (`ReportIDRun`), in `client_ids` beside the ids of reports: 24 h from their commit, and as long as
 /// their first row is held. Their key is `PREFIX FIRST / COUNT : USER`: no report id has a slash.
-struct KnownRuns {
+struct KnownRuns: PlainOperations {
   /// The reports of a run are known
   enum Use {
     /// by nothing yet: all of them become rows, and are known by the run.
@@ -17,8 +17,7 @@ struct KnownRuns {
   /// In place of the first row of a run whose reports are known one by one.
   private static let byReport: Int64 = -1
 
-  private let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+  let transaction: StoreTransaction
 
   /// Remembers the run if it is not known, in the transaction that is about to store it.
   /// - Parameter batches: all those of the run, at least one.
@@ -30,7 +29,7 @@ struct KnownRuns {
       return row == Self.byReport ? .storedByReport : .stored
     }
     let firstRow = try isNew(run, batches, namespace, owner) ? firstRow(of: batches) : nil
-    try transaction.statement(.clientIDs(.insertRun)).run([
+    try transaction.statement(ClientIDStatement.insertRun).run([
       ":namespace": namespace, ":key": key, ":row": firstRow?.value ?? Self.byReport, ":time": transaction.heldTime,
     ])
     return firstRow == nil ? .storedByReport : .new
@@ -64,7 +63,7 @@ struct KnownRuns {
     guard let number = Int(reportID.suffix(digits)) else { return [] }
     var result: [(row: Int64, userID: UInt32?)] = []
     let prefix = String(reportID.dropLast(digits))
-    let find = try transaction.statement(.clientIDs(.runs)).bind([":namespace": namespace, ":prefix": prefix])
+    let find = try transaction.statement(ClientIDStatement.runs).bind([":namespace": namespace, ":prefix": prefix])
     try find.forEachRow(of: ClientIDRecord.Column.self) { row in
       guard let known = ClientIDRecord(row), known.row != Self.byReport,
         let run = Self.numbers(known.key.dropFirst(prefix.count)), run.contains(number)

@@ -2,11 +2,10 @@ import PrismProtocol
 import PrismSQLite
 
 /// Looks into queues for `prismctl` and the metrics, and changes nothing.
-struct QueueReading: StoreOperations {
+struct QueueReading: PlainOperations {
   private static let rowsPerSlice = 20_000
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   // MARK: Status
 
@@ -35,10 +34,9 @@ struct QueueReading: StoreOperations {
 
   /// The rows and counts that the last run left, of every namespace that ever stored something.
   func remains() throws(SQLiteError) -> [NamespaceName: NamespaceRemains] {
-    var notes: [Int64: [String: [UInt8]]] = [:]
-    let select = try transaction.prepare("SELECT \(NoteRecord.Column.list) FROM notes")
-    try select.forEachRow(of: NoteRecord.Column.self) { row in
-      notes[row.int64(.namespace), default: [:]][row.text(.key)] = row.bytes(.value)
+    var notes: [Int: [String: [UInt8]]] = [:]
+    for note in try transaction.database.connection.notes() {
+      notes[note.namespace, default: [:]][note.key] = note.value
     }
     var remains: [NamespaceName: NamespaceRemains] = [:]
     for (number, name) in state.names.namespaces {
@@ -46,7 +44,7 @@ struct QueueReading: StoreOperations {
         state[queue].ledger[.waiting] + state[queue].ledger[.claimed] > 0
       }
       remains[name] = NamespaceRemains(
-        notes: notes[Int64(number)] ?? [:], hasReports: hasReports, hasRecords: RecordReading(state).hasWork(name))
+        notes: notes[number] ?? [:], hasReports: hasReports, hasRecords: RecordReading(state).hasWork(name))
     }
     return remains
   }

@@ -46,13 +46,8 @@ struct Reductions: StoreOperations {
   func write() throws(SQLiteError) {
     for name in changed {
       guard let window = state.counts.windows[namespace]?[name] else { continue }
-      try write(window.note, name)
+      try transaction.write(window.note, name, namespace)
     }
-  }
-
-  private func write(_ note: [UInt8], _ name: String) throws(SQLiteError) {
-    try transaction.statement(.names(.writeNote)).run(
-      inserting: NoteRecord(namespace: namespace, key: name, value: note))
   }
 
   /// Makes rows of windows that are over. One that the quota has no room for stays open. - Returns: how many.
@@ -75,7 +70,7 @@ struct Reductions: StoreOperations {
       guard try Appending.store(batch, in: transaction).exceptions.isEmpty else { continue }
       rows += 1
       state.counts.windows[namespace]![name] = nil
-      try transaction.write(Note(namespace: place, key: name, value: nil))
+      try transaction.write(nil, name, namespace)
     }
     return rows
   }

@@ -3,11 +3,10 @@ import PrismProtocol
 import PrismSQLite
 
 /// Removes reports on an operator's order. Rows of packets in flight stay: they may be at the collector already.
-struct Removal: StoreOperations {
+struct Removal: PlainOperations {
   private static let daysMax = 1_000_000
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   private typealias Chosen = (id: Int64, size: Int)
 

@@ -2,12 +2,11 @@ import PrismProtocol
 import PrismSQLite
 
 /// Removes rows that the configuration no longer keeps: another version of the app, a smaller limit, their age.
-struct Retention: StoreOperations {
+struct Retention: PlainOperations {
   /// Rows that one slice looks at and deletes at most, so that other work on the store's queue does not wait long.
   static let sliceRowsMax = 5000
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   // MARK: A new policy
 

@@ -3,12 +3,11 @@ import PrismSQLite
 
 /// The ring of a namespace: rows of types with `keep: ring` stay in it until newer ones need their place, or until they were
 /// held for long. It is emptied in whole segments, the oldest first, so that it costs little (docs/recorder.md).
-struct Ring: StoreOperations {
+struct Ring: PlainOperations {
   /// Of its bound, in bytes and in hours, a segment takes one of this many shares.
   private static let segmentsPerRing = 8
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   // MARK: New rows
 

@@ -60,21 +60,12 @@ extension RowWriter {
     if entry.row.sequence >= filtering.firstSequence { return true }  // of this batch
     for queue in queues(of: entry) {
       guard transaction.state[queue].leftRun(of: entry.row.value) == nil else { return false }
-      let isWhole = try read(entry, queue) { StoredRow.isWhole(StoredRow($0, hasPayload: queue.kind.hasPayload), $0) }
+      let isWhole = try transaction.read(entry.row.value, queue) {
+        StoredRow.isWhole(StoredRow($0, hasPayload: queue.kind.hasPayload), $0)
+      }
       guard isWhole == true else { return false }
     }
     return true
-  }
-
-  private func table(of entry: RepeatedRows.Entry, _ queue: QueueID) -> RowTable {
-    transaction.state[queue].segments.table(of: entry.row.value, queue)
-  }
-
-  private func read<Value>(
-    _ entry: RepeatedRows.Entry, _ queue: QueueID, _ body: (SQLiteRow<StoredRow.Column>) -> Value
-  ) throws(SQLiteError) -> Value? {
-    let find = try transaction.statement(.rows(.readRange, table(of: entry, queue)))
-    return try find.bind([":first": entry.row.value, ":last": entry.row.value]).first(of: StoredRow.Column.self, body)
   }
 
   /// Writes the counts of this batch into their rows.
@@ -93,7 +84,7 @@ extension RowWriter {
   private mutating func write(
     _ members: [UInt8], into entry: RepeatedRows.Entry, _ queue: QueueID
   ) throws(SQLiteError) -> Int {
-    let changed = try read(entry, queue) { row in
+    let changed = try transaction.read(entry.row.value, queue) { row in
       var stored = StoredRow(row, hasPayload: queue.kind.hasPayload)
       var body = Array(stored.body.dropLast(entry.storedBytes))
       let before = body.count
@@ -108,7 +99,8 @@ extension RowWriter {
       return (body: body, size: stored.size, checksum: checksum, added: added)
     }
     guard let changed else { throw .invalidContent }
-    try transaction.statement(.rows(.changeBody, table(of: entry, queue))).run([
+    let table = transaction.state[queue].segments.table(of: entry.row.value, queue)
+    try transaction.statement(.rows(.changeBody, table)).run([
       ":body": changed.body, ":size": changed.size, ":checksum": changed.checksum, ":id": entry.row.value,
     ])
     grow(queue.kind, of: entry.row, by: changed.added - entry.storedBytes)

@@ -258,7 +258,7 @@ struct RowWriter {
   /// It stays known as long as the row is held.
   mutating func claimID(ofCounted row: RowID, isClaimed: Bool = false) throws(SQLiteError) {
     if !isClaimed { try claimID(for: row) }
-    let settle = try transaction.statement(.clientIDs(.deliver))
+    let settle = try transaction.statement(ClientIDStatement.deliver)
     settle.bind([":namespace": namespace, ":time": transaction.heldTime])
     try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
       settle.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))
@@ -267,18 +267,18 @@ struct RowWriter {
   }
 
   /// The id that `knownRow` did not find is the row's.
-  private func claimID(for id: RowID) throws(SQLiteError) { try claimID(for: id, .insert) }
+  private func claimID(for id: RowID) throws(SQLiteError) { try claimID(for: id, ClientIDStatement.insert) }
 
   /// Looks for the id and takes it with one statement: most ids that clients give are new.
   /// - Returns: false if the id is not the row's: `knownRow` says whose it is.
   private func claimNewID(for id: RowID) throws(SQLiteError) -> Bool {
     guard !transaction.memory.state.hasOwnerlessIDs else { return false }
-    try claimID(for: id, .insertNew)
+    try claimID(for: id, ClientIDStatement.insertNew)
     return transaction.database.connection.changes == 1
   }
 
-  private func claimID(for id: RowID, _ statement: ClientIDStatement) throws(SQLiteError) {
-    let insert = try transaction.statement(.clientIDs(statement))
+  private func claimID(for id: RowID, _ statement: SQL) throws(SQLiteError) {
+    let insert = try transaction.statement(statement)
     insert.bind([":namespace": namespace, ":row": id.value])
     try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
       insert.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))

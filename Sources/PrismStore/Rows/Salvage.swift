@@ -4,12 +4,11 @@ import PrismSQLite
 import PrismSalvage
 
 /// Brings over the rows that waited in databases which were set aside, slice by slice, while reports are taken and sent.
-struct Salvage: StoreOperations {
+struct Salvage: PlainOperations {
   /// Pages that one slice reads: a few milliseconds.
   private static let pagesPerSlice = 64
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   private var memory: StoreMemory { transaction.memory }
 
@@ -67,7 +66,7 @@ struct Salvage: StoreOperations {
     if row.flags.contains(.clientID), let reportID = row.reportID,
       let owner = try transaction.owner(row.context, namespace: queue.namespace)
     {
-      try transaction.statement(.clientIDs(.insertNew)).run([
+      try transaction.statement(ClientIDStatement.insertNew).run([
         ":namespace": queue.namespace, ":key": ClientIDKey.text(String(decoding: reportID, as: UTF8.self), owner),
         ":row": row.id,
       ])

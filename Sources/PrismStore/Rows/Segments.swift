@@ -3,7 +3,7 @@ import PrismSQLite
 
 /// Keeps delivered rows in their table until all of it can be emptied. To delete rows one by one, SQLite writes each of their
 /// pages to the log once more; to empty a table it only notes that the pages are free.
-struct Segments: StoreOperations {
+struct Segments: PlainOperations {
   /// A segment takes at least an eighth of what its queue holds.
   private static let sharesOfHeld = 8
   /// Packets of a few pages are deleted at once: these pages are usually written anyway.
@@ -16,7 +16,6 @@ struct Segments: StoreOperations {
   private static let spentFor: Duration = .seconds(3600)
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   private var bytesMin: Int { transaction.database.segmentBytes }
 

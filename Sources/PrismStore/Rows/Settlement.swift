@@ -3,9 +3,8 @@ import PrismProtocol
 import PrismSQLite
 
 /// Carries out what becomes of a packet in flight (docs/delivery.md, "Delivery decision").
-struct Settlement: StoreOperations {
+struct Settlement: PlainOperations {
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   /// Everything that one commit does for uploads: dispositions in their order, then notes, then claims.
   func carryOut(_ commit: UploadCommit) throws(SQLiteError) -> [ClaimedPacket?] {
@@ -30,7 +29,7 @@ struct Settlement: StoreOperations {
   }
 
   func delete(_ id: PacketID) throws(SQLiteError) {
-    try transaction.statement(.packets(.delete)).run([":id": id.bytes])
+    try transaction.statement(PacketStatement.delete).run([":id": id.bytes])
   }
 
   /// Removes the packet from those in flight, in memory and in its table. nil if it is settled already, and stays so.
@@ -63,7 +62,7 @@ struct Settlement: StoreOperations {
 
   private func noteDelivered(_ packet: PacketRecord) throws(SQLiteError) {
     for (_, key) in try transaction.clientIDs(of: packet.members, packet.queue) {
-      try transaction.statement(.clientIDs(.deliver)).run([
+      try transaction.statement(ClientIDStatement.deliver).run([
         ":time": transaction.heldTime, ":namespace": packet.queue.namespace, ":key": key,
       ])
     }
@@ -81,7 +80,7 @@ struct Settlement: StoreOperations {
     guard let (queue, place) = state.find(id), state[queue].packets[place].members.count > 1 else { return }
     let whole = state[queue].packets[place]
     try delete(id)
-    try transaction.statement(.packets(.shift)).run([
+    try transaction.statement(PacketStatement.shift).run([
       ":namespace": queue.namespace, ":kind": queue.kind.number, ":position": whole.position,
     ])
     for later in (place + 1)..<state[queue].packets.count { state[queue].packets[later].position += 1 }
@@ -91,7 +90,7 @@ struct Settlement: StoreOperations {
       var half = whole
       (half.id, half.members, half.position) = (id, members, whole.position + offset)
       half.bytes = try transaction.bytes(of: members, queue)
-      try transaction.statement(.packets(.insert)).run(inserting: half)
+      try transaction.statement(PacketStatement.insert).run(inserting: half)
       halves.append(half)
     }
     state[queue].packets.replaceSubrange(place...place, with: halves)
@@ -104,5 +103,58 @@ struct Settlement: StoreOperations {
     state[packet.queue].ledger.move(packet.members.count, from: .claimed, to: .dead)
     if packet.members.isOfRing { state[packet.queue].bytes += packet.bytes }
     ShareCount(transaction).forgetIncomplete(packet.queue)
+  }
+}
+
+/// Which packets were delivered within the last 24 h.
+struct Deliveries: PlainOperations {
+  static let keptMilliseconds: Int64 = 86_400_000
+
+  let transaction: StoreTransaction
+
+  func add(_ record: DeliveryRecord, isWrittenAtOnce: Bool) throws(SQLiteError) {
+    transaction.memory.deliveries.records.append(record)
+    let count = transaction.memory.deliveries.records.count
+    if isWrittenAtOnce || count >= UnwrittenDeliveries.countMax { try write() }
+  }
+
+  func write() throws(SQLiteError) {
+    let insert = try transaction.statement(PacketStatement.insertDelivery)
+    for record in transaction.memory.deliveries.records { try insert.run(inserting: record) }
+    transaction.memory.deliveries.records = []
+  }
+
+  /// Forgets the old ones among the next thousand. All are looked at once an hour: an index would cost each packet a page.
+  /// - Parameter now: by the held clock.
+  func forget(now: Int64) throws(SQLiteError) {
+    guard let after = transaction.memory.deliveries.placeOfWalk(now) else { return }
+    var (old, last, count): ([[UInt8]], [UInt8], Int) = ([], [], 0)
+    let find = try transaction.statement(PacketStatement.deliveriesAfter).bind([":after": after])
+    try find.forEachRow(of: DeliveryRecord.Column.self) { row in
+      (last, count) = (row.bytes(.id), count + 1)
+      if let record = DeliveryRecord(row), record.heldTime >= now - Self.keptMilliseconds || isNeeded(record) { return }
+      old.append(last)
+    }
+    transaction.memory.deliveries.walked(to: count < 1000 ? nil : last, now)
+    for id in old {
+      try transaction.statement(PacketStatement.deleteDelivery).run([":id": id])
+    }
+  }
+
+  /// While its rows are in their table, a delivery is known twice, on two pages.
+  private func isNeeded(_ record: DeliveryRecord) -> Bool {
+    guard transaction.names.namespaces[record.queue.namespace] != nil else { return false }
+    return transaction.state[record.queue].segments.list.contains { $0.spent.overlaps(record.members) }
+  }
+}
+
+extension DatabaseFile {
+  /// Writes the deliveries that are not written yet, and the held time with them.
+  func writeDeliveries() throws(StoreError) {
+    guard !memory.deliveries.records.isEmpty || memory.held.differs(options.time.uptime) else { return }
+    try write { (transaction) throws(SQLiteError) in
+      try Deliveries(transaction).write()
+      try transaction.writeHeldTime()
+    }
   }
 }

@@ -3,13 +3,12 @@ import PrismSQLite
 
 /// Counts the bytes that each user holds of a namespace when a quota first needs them. The counts then follow each
 /// commit.
-struct ShareCount: StoreOperations {
+struct ShareCount: PlainOperations {
   /// After this time the count is continued by the next commit that needs it, or by `maintain`.
   private static let durationMax: Duration = .milliseconds(200)
   private static let rowsBetweenLooksAtClock = 4096
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   /// Counts the rows that are not counted yet: once a run, in a walk over the namespace's rows without their bodies.
   func count(_ namespace: Int) throws(SQLiteError) {

@@ -34,7 +34,7 @@ extension StoreTransaction {
 
   /// The row that has the id. - Parameter key: in the form of `ClientIDKey`.
   func row(ofClientID key: UnsafeRawBufferPointer, _ namespace: Int) throws(SQLiteError) -> Int64? {
-    let find = try statement(.clientIDs(.find)).bind([":namespace": namespace])
+    let find = try statement(ClientIDStatement.find).bind([":namespace": namespace])
     find.bind(":key", uncopiedText: key)
     return try find.firstInt()
   }
@@ -47,7 +47,7 @@ extension StoreTransaction {
 
   /// The rows of all users that have this id.
   func holders(of reportID: String, _ namespace: Int) throws(SQLiteError) -> [ClientIDRecord] {
-    let find = try statement(.clientIDs(.holders)).bind([":namespace": namespace, ":key": reportID])
+    let find = try statement(ClientIDStatement.holders).bind([":namespace": namespace, ":key": reportID])
     return try find.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
   }
 
@@ -60,7 +60,7 @@ extension StoreTransaction {
     for kind in RowKind.reports where kind != queue.kind {
       if try isHeldOrDead(row, QueueID(namespace: queue.namespace, kind: kind)) { return }
     }
-    try statement(.clientIDs(.delete)).run([":namespace": queue.namespace, ":key": key, ":row": row])
+    try statement(ClientIDStatement.delete).run([":namespace": queue.namespace, ":key": key, ":row": row])
     memory.policies.departures.free(key, of: row, queue.namespace)
   }
 
@@ -73,16 +73,16 @@ extension StoreTransaction {
   /// Forgets ids 24 h after their delivery, unless a row of the report is still held: a payload may be held long after its
   /// meta was delivered.
   func forgetClientIDs(deliveredBefore cutoff: Int64) throws(SQLiteError) {
-    let delivered = try statement(.clientIDs(.deliveredBefore)).bind([":cutoff": cutoff])
+    let delivered = try statement(ClientIDStatement.deliveredBefore).bind([":cutoff": cutoff])
     let old = try delivered.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
     for id in old where try !isHeld(id) {
-      try statement(.clientIDs(.prune)).run([":namespace": id.namespace, ":key": id.key])
+      try statement(ClientIDStatement.prune).run([":namespace": id.namespace, ":key": id.key])
     }
   }
 
   private func isHeld(_ id: ClientIDRecord) throws(SQLiteError) -> Bool {
-    guard names.namespaces[Int(id.namespace)] != nil else { return false }
-    for queue in QueueID.all(of: Int(id.namespace)) where try exists(id.row, queue) { return true }
+    guard names.namespaces[id.namespace] != nil else { return false }
+    for queue in QueueID.all(of: id.namespace) where try exists(id.row, queue) { return true }
     return false
   }
 

@@ -44,9 +44,8 @@ extension StoreTransaction {
   func quarantine(_ members: IDRuns, _ queue: QueueID, from account: Ledger.Account) throws(SQLiteError) {
     let bytes = try bytes(of: members, queue)
     for id in members.ids {
-      try statement(.rows(.quarantine, state[queue].segments.table(of: id, queue))).run([
-        ":id": id, ":time": unixMilliseconds,
-      ])
+      let table = state[queue].segments.table(of: id, queue)
+      try statement(.rows(.quarantine, table)).run([":id": id, ":time": unixMilliseconds])
     }
     try freeClientIDs(of: members, queue)
     try deleteRows(members, queue)
@@ -73,10 +72,8 @@ extension StoreTransaction {
   ) throws(SQLiteError) {
     let segments = state[queue].segments
     for (place, run) in segments.pieces(of: members) {
-      let ranged = try statement(.rows(name, RowTable(queue, number: segments[place].number))).bind([
-        ":first": run.first, ":last": run.last,
-      ])
-      try body(ranged)
+      let ranged = try statement(.rows(name, RowTable(queue, number: segments[place].number)))
+      try body(ranged.bind([":first": run.first, ":last": run.last]))
     }
   }
 
@@ -95,6 +92,14 @@ extension StoreTransaction {
       sum += Int(try size.firstInt() ?? 0)
     }
     return sum
+  }
+
+  /// Reads one row. - Returns: nil if it is not there.
+  func read<Value>(
+    _ row: Int64, _ queue: QueueID, _ body: (SQLiteRow<StoredRow.Column>) -> Value
+  ) throws(SQLiteError) -> Value? {
+    let read = try statement(.rows(.readRange, state[queue].segments.table(of: row, queue)))
+    return try read.bind([":first": row, ":last": row]).first(of: StoredRow.Column.self, body)
   }
 
   /// Whether the row waits or is in flight.
@@ -131,7 +136,7 @@ extension StoreTransaction {
       state[queue].releases.removeLast()
     }
     state[queue].releases.append(release)
-    try statement(.packets(.writeRelease)).run(inserting: release)
+    try statement(PacketStatement.writeRelease).run(inserting: release)
   }
 
   /// Claims find these rows no more.
@@ -143,10 +148,10 @@ extension StoreTransaction {
       if release.members.count == state[queue].releases[place].members.count { continue }
       if release.members.isEmpty {
         state[queue].releases.remove(at: place)
-        try statement(.packets(.deleteRelease)).run([":number": release.number])
+        try statement(PacketStatement.deleteRelease).run([":number": release.number])
       } else {
         state[queue].releases[place] = release
-        try statement(.packets(.writeRelease)).run(inserting: release)
+        try statement(PacketStatement.writeRelease).run(inserting: release)
       }
     }
   }

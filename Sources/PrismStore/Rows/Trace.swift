@@ -2,9 +2,8 @@ import PrismProtocol
 import PrismSQLite
 
 /// Finds where a report is, or went (`prismctl trace`).
-struct Trace: StoreOperations {
+struct Trace: PlainOperations {
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   /// Every row of this report id that is held, was delivered within 24 h, or left otherwise in this run; in the order of
   /// namespaces and kinds.

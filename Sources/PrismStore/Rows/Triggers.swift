@@ -33,8 +33,7 @@ struct Triggers: StoreOperations {
       guard run != before else { continue }
       hasReleased = hasReleased || run.rows != before.rows
       state.counts.triggers[namespace, default: [:]][rule.name] = run
-      try transaction.statement(.names(.writeNote)).run(
-        inserting: NoteRecord(namespace: namespace, key: TriggerState.keyPrefix + rule.name, value: run.note))
+      try transaction.write(run.note, TriggerState.keyPrefix + rule.name, namespace)
     }
     return hasReleased
   }

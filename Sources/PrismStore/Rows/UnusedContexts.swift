@@ -2,11 +2,10 @@ import PrismProtocol
 import PrismSQLite
 
 /// Forgets contexts that no row refers to any more.
-struct UnusedContexts: StoreOperations {
+struct UnusedContexts: PlainOperations {
   private static let sweptMax = 1000
 
   let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
   // MARK: Whose last row has left
 
@@ -16,7 +15,8 @@ struct UnusedContexts: StoreOperations {
     let inUse = state.contexts.idsInUse
     var oldest: [Int: Int64] = [:]
     var (ended, unused): ([Int64], [Int64]) = ([], [])
-    let read = try transaction.statement(.names(.oldContexts)).bind([":after": state.contexts.sweeps.lastForgotten])
+    let read = try transaction.statement(NameStatement.oldContexts).bind([":after": state.contexts.sweeps.lastForgotten]
+    )
     var seen: Int64 = 0
     try read.forEachRow(of: ContextRecord.Column.self) { (row) throws(SQLiteError) in
       let (id, namespace, last) = (row.int64(.id), row.int(.namespace), row.int64(.lastSequence))
@@ -34,13 +34,13 @@ struct UnusedContexts: StoreOperations {
 
   private func end(_ ids: [Int64]) throws(SQLiteError) {
     for id in ids {
-      try transaction.statement(.names(.endContext)).run([":sequence": state.nextSequence - 1, ":id": id])
+      try transaction.statement(NameStatement.endContext).run([":sequence": state.nextSequence - 1, ":id": id])
     }
   }
 
   private func delete(_ ids: [Int64]) throws(SQLiteError) {
     for id in ids {
-      try transaction.statement(.names(.deleteContext)).run([":id": id])
+      try transaction.statement(NameStatement.deleteContext).run([":id": id])
     }
   }
 

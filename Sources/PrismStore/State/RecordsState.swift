@@ -30,12 +30,7 @@ struct RecordsState {
   /// Reads everything but the records. - Throws: `isCorruption` if a row is not what was written.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     down = try DownState(connection)
-    let notes = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key = :key").bind([
-      ":key": MetStore.key
-    ])
-    try notes.forEachRow(of: NoteRecord.Column.self) { row in
-      stores[row.int(.namespace)] = MetStore(note: row.bytes(.value))
-    }
+    for note in try connection.notes("key = '\(MetStore.key)'") { stores[note.namespace] = MetStore(note: note.value) }
     for table in try connection.records(of: RecordTableRow.self, from: "record_tables") {
       add(table)
       position = max(position, table.position)

@@ -125,11 +125,8 @@ extension StoreState {
   }
 
   private mutating func readFiltered(_ connection: SQLiteConnection) throws(SQLiteError) {
-    let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key = :key").bind([
-      ":key": FilterCounts.key
-    ])
-    try select.forEachRow(of: NoteRecord.Column.self) { row in
-      counts.filtered[row.int(.namespace)] = FilterCounts(note: row.bytes(.value))
+    for note in try connection.notes("key = '\(FilterCounts.key)'") {
+      counts.filtered[note.namespace] = FilterCounts(note: note.value)
     }
   }
 
@@ -138,20 +135,12 @@ extension StoreState {
       guard names.namespaces[release.queue.namespace] != nil else { throw .invalidContent }
       self[release.queue].releases.append(release)
     }
-    try readNotes(TriggerState.keyPrefix, connection) { namespace, name, value in
-      counts.triggers[namespace, default: [:]][name] = TriggerState(note: value)
+    for note in try connection.notes("key GLOB '\(TriggerState.keyPrefix)*'") {
+      let name = String(note.key.dropFirst(TriggerState.keyPrefix.count))
+      counts.triggers[note.namespace, default: [:]][name] = TriggerState(note: note.value)
     }
-    try readNotes(OpenWindow.keyPrefix, connection) { namespace, name, value in
-      counts.windows[namespace, default: [:]][OpenWindow.keyPrefix + name] = OpenWindow(note: value)
-    }
-  }
-
-  private func readNotes(
-    _ prefix: String, _ connection: SQLiteConnection, _ body: (Int, String, [UInt8]) -> Void
-  ) throws(SQLiteError) {
-    let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key GLOB '\(prefix)*'")
-    try select.forEachRow(of: NoteRecord.Column.self) { row in
-      body(row.int(.namespace), String(row.text(.key).dropFirst(prefix.count)), row.bytes(.value))
+    for note in try connection.notes("key GLOB '\(OpenWindow.keyPrefix)*'") {
+      counts.windows[note.namespace, default: [:]][note.key] = OpenWindow(note: note.value)
     }
   }
 
@@ -168,5 +157,29 @@ extension StoreState {
       let claimed = queues[index].packets.reduce(0) { $0 + $1.members.count }
       guard queues[index].ledger.count(claimed: claimed) else { throw .invalidContent }
     }
+  }
+}
+
+/// The names of namespaces and types, and the numbers that rows have for them.
+struct Names {
+  private(set) var namespaces: [Int: NamespaceName] = [:]
+  private(set) var types: [Int64: ReportType] = [:]
+  private var namespaceNumbers: [NamespaceName: Int] = [:]
+  private var typeNumbers: [ReportType: Int64] = [:]
+  var floors = NumberFloors(namespace: 1, type: 1)
+
+  func number(of namespace: NamespaceName) -> Int? { namespaceNumbers[namespace] }
+  func number(of type: ReportType) -> Int64? { typeNumbers[type] }
+  var nextNamespace: Int { max(floors.namespace, (namespaces.keys.max() ?? 0) + 1) }
+  var nextType: Int64 { max(floors.type, (types.keys.max() ?? 0) + 1) }
+
+  mutating func add(_ namespace: NamespaceName, number: Int) {
+    namespaces[number] = namespace
+    namespaceNumbers[namespace] = number
+  }
+
+  mutating func add(_ type: ReportType, number: Int64) {
+    types[number] = type
+    typeNumbers[type] = number
   }
 }

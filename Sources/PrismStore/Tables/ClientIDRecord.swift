@@ -9,21 +9,17 @@ struct ClientIDRecord: CheckedRecord {
     case deliveredTime = "delivered_time"
   }
 
-  let namespace: Int64
-  let key: String
-  let row: Int64
+  var namespace = 0
+  var key = ""
+  var row: Int64 = 0
   /// By the held clock; nil until the row was delivered.
-  let deliveredTime: Int64?
+  var deliveredTime: Int64?
 
-  init?(_ row: some SQLiteValues<Column>) {
-    guard let namespace = row.integer(.namespace), let key = row.string(.reportID), let id = row.integer(.row) else {
-      return nil
-    }
-    (self.namespace, self.key, self.row, deliveredTime) = (namespace, key, id, row.integer(.deliveredTime))
-  }
-
-  func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind([.namespace: namespace, .reportID: key, .row: row, .deliveredTime: deliveredTime])
+  mutating func pass(_ row: inout RowFields<Column>) {
+    row(.namespace, &namespace)
+    row(.reportID, &key)
+    row(.row, &self.row)
+    row(.deliveredTime, &deliveredTime)
   }
 }
 

@@ -13,32 +13,22 @@ struct DeliveryRecord: CheckedRecord, Sendable {
     case heldTime = "held_time"
   }
 
-  let id: PacketID
-  let queue: QueueID
-  let receipt: Disposition.Receipt
-  let members: IDRuns
+  var id = PacketID.zero
+  var queue = QueueID(namespace: 0, kind: .meta)
+  var receipt = Disposition.Receipt(unixMilliseconds: 0, attempts: 0, wasDuplicate: false)
+  var members = IDRuns()
   /// When it was settled, by the held clock.
-  let heldTime: Int64
+  var heldTime: Int64 = 0
 
-  init(id: PacketID, queue: QueueID, receipt: Disposition.Receipt, members: IDRuns, heldTime: Int64) {
-    (self.id, self.queue, self.receipt, self.members, self.heldTime) = (id, queue, receipt, members, heldTime)
-  }
-
-  init?(_ row: some SQLiteValues<Column>) {
-    guard let id = row.data(.id).flatMap({ PacketID(bytes: $0) }),
-      let queue = QueueID(row.integer(.namespace), row.integer(.kind)), let time = row.integer(.settledTime),
-      let attempts = row.integer(.attempts), let wasDuplicate = row.integer(.wasDuplicate),
-      let members = row.string(.members).flatMap({ IDRuns(text: $0) })
-    else { return nil }
-    let receipt = Disposition.Receipt(
-      unixMilliseconds: time, attempts: Int(attempts), wasDuplicate: wasDuplicate != 0)
-    self.init(id: id, queue: queue, receipt: receipt, members: members, heldTime: row.integer(.heldTime) ?? time)
-  }
-
-  func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind([
-      .id: id.bytes, .namespace: queue.namespace, .kind: queue.kind.number, .settledTime: receipt.unixMilliseconds,
-      .attempts: receipt.attempts, .wasDuplicate: receipt.wasDuplicate, .members: members.text, .heldTime: heldTime,
-    ])
+  mutating func pass(_ row: inout RowFields<Column>) {
+    row(.id, &id)
+    row.queue(.namespace, .kind, &queue)
+    row(.settledTime, &receipt.unixMilliseconds)
+    row(.attempts, &receipt.attempts)
+    row(.wasDuplicate, &receipt.wasDuplicate)
+    row(.members, &members)
+    var held: Int64? = heldTime
+    row(.heldTime, &held)
+    heldTime = held ?? receipt.unixMilliseconds
   }
 }

@@ -12,13 +12,13 @@ struct DownTableRow: CheckedRecord, Sendable {
   }
 
   /// The number in `record_tables`.
-  let table: Int
+  var table = 0
   /// The rows of `down_records` that programs read; 0: there are no such rows yet, or the table is `both`.
   var content: Int64 = 0
   /// The number after which the next question asks; nil: all records are asked for.
   var sequence: Int64?
   /// Of the declaration: what was fetched for another one is fetched again.
-  var shape: Int64
+  var shape: Int64 = 0
   /// Rows of `content`.
   var rows = 0
   /// When the server last said that this is all; milliseconds since 1970.
@@ -36,32 +36,16 @@ struct DownTableRow: CheckedRecord, Sendable {
     writtenTime = written
   }
 
-  init(table: Int, shape: Int64) { (self.table, self.shape) = (table, shape) }
-
-  init?(_ row: some SQLiteValues<Column>) {
-    guard let table = row.integer(.tab), let content = row.integer(.content), let shape = row.integer(.shape),
-      let rows = row.integer(.rows), rows >= 0, let heldTime = row.integer(.heldTime),
-      let keptLocal = row.integer(.keptLocal), let keptRemote = row.integer(.keptRemote)
-    else { return nil }
-    self.init(table: Int(table), shape: shape)
-    (self.content, self.rows, self.heldTime) = (content, Int(rows), heldTime)
-    (sequence, self.keptLocal, self.keptRemote) = (row.integer(.sequence), Int(keptLocal), Int(keptRemote))
-    writtenTime = heldTime
-    guard row.integer(.checksum) == checksum else { return nil }
-  }
-
-  func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind([
-      .tab: table, .content: content, .sequence: sequence, .shape: shape, .rows: rows, .heldTime: heldTime,
-      .keptLocal: keptLocal, .keptRemote: keptRemote, .checksum: checksum,
-    ])
-  }
-
-  /// Of every column before it.
-  var checksum: Int64 {
-    RecordChecksum(
-      Int64(table), content, sequence ?? -1, shape, Int64(rows), heldTime, Int64(keptLocal), Int64(keptRemote)
-    ).value
+  mutating func pass(_ row: inout RowFields<Column>) {
+    row(.tab, &table)
+    row(.content, &content)
+    row(.sequence, &sequence, absent: .integer(-1))
+    row(.shape, &shape)
+    row.count(.rows, &rows)
+    row(.heldTime, &heldTime)
+    row(.keptLocal, &keptLocal)
+    row(.keptRemote, &keptRemote)
+    row.check(.checksum)
   }
 
   /// Of the keys that decide which records the server sends, and how they are kept here.
@@ -79,5 +63,48 @@ struct DownTableRow: CheckedRecord, Sendable {
       sum.add(field)
     }
     return sum.value
+  }
+}
+
+/// A row of `down_records`: a record as the server has it.
+struct DownRecordRow: CheckedRecord, Sendable {
+  enum Column: String, SQLiteColumn {
+    case content, id
+    case localID = "local_id"
+    case version, time, fields, checksum
+  }
+
+  var content: Int64 = 0
+  var id = RecordID.unread
+  var localID: RecordID?
+  /// The number of the operation, or of the whole table, that it came with.
+  var version: Int64 = 0
+  /// Milliseconds since 1970.
+  var time: Int64 = 0
+  /// A JSON object.
+  var fields: [UInt8] = []
+
+  mutating func pass(_ row: inout RowFields<Column>) {
+    row(.content, &content)
+    row(.version, &version)
+    row(.time, &time)
+    row(.id, &id)
+    row(.localID, &localID, absent: .text([]))
+    row(.fields, &fields)
+    row.check(.checksum)
+  }
+
+  var record: DownRecord { DownRecord(id: id, localID: localID, fields: fields, time: time) }
+  var value: StoredRecord {
+    StoredRecord(
+      id: id, serverID: id, fields: fields, version: version, changedTime: time, state: .clean, refusal: nil)
+  }
+}
+
+extension DownRecordRow {
+  init(_ record: DownRecord, content: Int64, version: Int64) {
+    self.init(
+      content: content, id: record.id, localID: record.localID, version: version, time: record.time,
+      fields: record.fields)
   }
 }

@@ -38,7 +38,7 @@ struct Epoch: Equatable, Sendable {
     (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
   }
 
-  static func sum(_ text: String) -> String { String(NameRecord.checksum(text, number: 0, in: "facts")) }
+  static func sum(_ text: String) -> String { String(NameRecord(table: "facts", name: text).checksum) }
 
   static func write(_ text: String, _ connection: SQLiteConnection) throws(SQLiteError) {
     try connection.setFact(key, text)

@@ -9,45 +9,51 @@ struct RecordPacketRow: CheckedRecord, Sendable {
     case header, items, checksum
   }
 
-  var id: PacketID
-  let namespace: Int
+  var id = PacketID.zero
+  var namespace = 0
   /// Its place in the order of sending.
-  var position: Int
+  var position = 0
   /// Milliseconds since 1970, when it was claimed.
-  let createdTime: Int64
+  var createdTime: Int64 = 0
   /// The value of `Prism-Ledger`.
-  let header: String
+  var header = ""
   /// Operations in it.
-  var items: Int
+  var items = 0
 
-  init(id: PacketID, namespace: Int, position: Int, createdTime: Int64, header: String, items: Int) {
-    (self.id, self.namespace, self.position) = (id, namespace, position)
-    (self.createdTime, self.header, self.items) = (createdTime, header, items)
+  mutating func pass(_ row: inout RowFields<Column>) {
+    row(.namespace, &namespace)
+    row(.createdTime, &createdTime)
+    row(.items, &items)
+    row(.id, &id)
+    row(.header, &header)
+    row.check(.checksum)
+    // Other packets move it.
+    row(.position, &position)
   }
 
-  init?(_ row: some SQLiteValues<Column>) {
-    guard let id = row.data(.id).flatMap({ PacketID(bytes: $0) }), let namespace = row.integer(.namespace),
-      let position = row.integer(.position), let created = row.integer(.createdTime), let header = row.string(.header),
-      let items = row.integer(.items), items > 0
-    else { return nil }
-    self.init(
-      id: id, namespace: Int(namespace), position: Int(position), createdTime: created, header: header,
-      items: Int(items))
-    guard row.integer(.checksum) == checksum else { return nil }
-  }
+  var isPossible: Bool { items > 0 }
+}
 
-  func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind([
-      .id: id.bytes, .namespace: namespace, .position: position, .createdTime: createdTime, .header: header,
-      .items: items, .checksum: checksum,
-    ])
-  }
+/// A row of `record_operations`: an operation in flight, as it was sent.
+struct RecordOperationRow: CheckedRecord, Sendable {
+  enum Column: String, SQLiteColumn { case packet, place, record, tab, op, line, checksum }
 
-  /// Without its position, which other packets move.
-  var checksum: Int64 {
-    var sum = RecordChecksum(Int64(namespace), createdTime, Int64(items))
-    sum.add(id.bytes)
-    sum.add(header)
-    return sum.value
+  var packet = PacketID.zero
+  /// Its place in the packet, from 0.
+  var place = 0
+  /// The record's number.
+  var record: Int64 = 0
+  var table = 0
+  var op = ""
+  var line: [UInt8] = []
+
+  mutating func pass(_ row: inout RowFields<Column>) {
+    row(.place, &place)
+    row(.record, &record)
+    row(.tab, &table)
+    row(.packet, &packet)
+    row(.op, &op)
+    row(.line, &line)
+    row.check(.checksum)
   }
 }

@@ -14,9 +14,10 @@ final class StoreDatabase {
   var keepsDelivered = false
   private let path: String
   private var identity: PathIdentity?
-  /// Two busy queues need about 20; the bound keeps 1,000 namespaces from holding 8 MiB of statements.
+  /// On the tables of rows: two busy queues need about 20; the bound keeps 1,000 namespaces from holding 8 MiB of statements.
   private static let statementsMax = 160
   private var statements: [StoreStatement: SQLiteStatement] = [:]
+  private var fixed: [SQL: SQLiteStatement] = [:]
 
   /// Opens the file without reading its rows. - Throws: what SQLite says; `isCorruption` if it is not a sound database.
   init(_ options: StoreOptions) throws(SQLiteError) {
@@ -44,10 +45,17 @@ final class StoreDatabase {
   func watchPath() { identity = PathIdentity(path) }
   func isInPlace() -> Bool { identity?.isInPlace() ?? true }
 
+  func statement(_ sql: SQL) throws(SQLiteError) -> SQLiteStatement {
+    if let statement = fixed[sql] { return statement }
+    let statement = try prepare(sql.text)
+    fixed[sql] = statement
+    return statement
+  }
+
   func statement(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement {
     if let statement = statements[name] { return statement }
     if statements.count == Self.statementsMax { statements = [:] }
-    let statement = try prepare(name)
+    let statement = try prepare(name.sql)
     statements[name] = statement
     return statement
   }
@@ -61,15 +69,14 @@ final class StoreDatabase {
   func forgetStatements(on table: RowTable) {
     statements = statements.filter {
       switch $0.key {
-      case .insertRows(_, table), .rows(_, table): false
-      default: true
+      case .insertRows(_, let other), .rows(_, let other): other != table
       }
     }
   }
 
   /// The statements and the schema are this program's own: if one doesn't fit the other, the file is damaged.
-  private func prepare(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement {
-    do { return try connection.prepare(name.sql) } catch {
+  private func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    do { return try connection.prepare(sql) } catch {
       throw error.isStatementError ? .corrupt(error.message, sql: error.sql) : error
     }
   }

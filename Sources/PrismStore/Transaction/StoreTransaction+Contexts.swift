@@ -23,7 +23,7 @@ extension StoreTransaction {
   /// nil if there is no such context, or it fails its checksum.
   private func context(_ id: Int64, namespace: Int) throws(SQLiteError) -> ContextRecord? {
     if let stored = state.contexts.stored(id) { return stored }
-    let read = try statement(.names(.readContext)).bind([":id": id])
+    let read = try statement(NameStatement.readContext).bind([":id": id])
     guard let record = try read.first(of: ContextRecord.Column.self, { ContextRecord($0) }),
       record.namespace == namespace
     else { return nil }

@@ -21,6 +21,7 @@ struct StoreTransaction {
   var heldTime: Int64 { memory.held.time(uptime) }
 
   func statement(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement { try database.statement(name) }
+  func statement(_ sql: SQL) throws(SQLiteError) -> SQLiteStatement { try database.statement(sql) }
   func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement { try database.connection.prepare(sql) }
 
   // MARK: The ledger
@@ -30,7 +31,7 @@ struct StoreTransaction {
 
   /// - Throws: `invalidContent` if more rows left than were ever stored: a damaged tree leads to some of them twice.
   func writeLedgers() throws(SQLiteError) {
-    let write = try statement(.packets(.writeLedger))
+    let write = try statement(PacketStatement.writeLedger)
     for queue in memory.touched {
       let record = state[queue].record(queue)
       guard record.isPossible else { throw .invalidContent }
@@ -68,7 +69,7 @@ struct StoreTransaction {
   func number(of type: ReportType) throws(SQLiteError) -> Int64 {
     if let number = names.number(of: type) { return number }
     let number = names.nextType
-    try statement(.names(.insertType)).run(inserting: NameRecord(.types, number: number, name: type.text))
+    try statement(NameStatement.insertType).run(inserting: NameRecord(.types, number: number, name: type.text))
     state.add(type, number: number)
     memory.hasNewNames = true
     return number
@@ -83,18 +84,76 @@ struct StoreTransaction {
   }
 
   func note(_ namespace: Int, _ key: String) throws(SQLiteError) -> [UInt8]? {
-    let read = try statement(.names(.readNote)).bind([":namespace": namespace, ":key": key])
+    let read = try statement(NameStatement.readNote).bind([":namespace": namespace, ":key": key])
     return try read.first(of: NoteValue.self) { $0.bytes(.value) }
   }
 
   private enum NoteValue: String, SQLiteColumn { case value }
 
-  func write(_ note: Note) throws(SQLiteError) {
-    let number = try number(of: note.namespace)
-    if let value = note.value {
-      try statement(.names(.writeNote)).run(inserting: NoteRecord(namespace: number, key: note.key, value: value))
+  func write(_ note: Note) throws(SQLiteError) { try write(note.value, note.key, try number(of: note.namespace)) }
+
+  /// - Parameter value: nil removes the note.
+  func write(_ value: [UInt8]?, _ key: String, _ namespace: Int) throws(SQLiteError) {
+    if let value {
+      try statement(NameStatement.writeNote).run(inserting: NoteRecord(namespace: namespace, key: key, value: value))
     } else {
-      try statement(.names(.deleteNote)).run([":namespace": number, ":key": note.key])
+      try statement(NameStatement.deleteNote).run([":namespace": namespace, ":key": key])
     }
+  }
+}
+
+// Notes of the policy under which the rows of a namespace were stored.
+extension StoreTransaction {
+  /// The names of these notes.
+  enum NoteKey: String { case appVersion, maxBodyBytes, expirationDays, ringHours }
+
+  /// Notes the policy under which new rows are stored from now on.
+  func note(_ policy: RetentionPolicy, _ namespace: Int) throws(SQLiteError) {
+    if let version = policy.appVersion, try self.version(namespace) != Array(version.utf8) {
+      try write(Array(version.utf8), NoteKey.appVersion.rawValue, namespace)
+    }
+    try note(policy.maxBodyBytes, .maxBodyBytes, namespace)
+    try note(policy.expirationDays, .expirationDays, namespace)
+    try note(policy.ringHours, .ringHours, namespace)
+  }
+
+  func note(_ number: Int, _ key: NoteKey, _ namespace: Int) throws(SQLiteError) {
+    guard try self.number(key, namespace) != number else { return }
+    try write(Array(String(number).utf8), key.rawValue, namespace)
+  }
+
+  func version(_ namespace: Int) throws(SQLiteError) -> [UInt8]? { try note(namespace, NoteKey.appVersion.rawValue) }
+
+  func number(_ key: NoteKey, _ namespace: Int) throws(SQLiteError) -> Int? {
+    try note(namespace, key.rawValue).flatMap { Int(String(decoding: $0, as: UTF8.self)) }
+  }
+}
+
+/// Operations of the store that work on one transaction. The types that conform own no state.
+protocol StoreOperations {
+  var transaction: StoreTransaction { get }
+}
+
+/// Those that need nothing else.
+protocol PlainOperations: StoreOperations {
+  init(transaction: StoreTransaction)
+}
+
+extension PlainOperations {
+  init(_ transaction: StoreTransaction) { self.init(transaction: transaction) }
+}
+
+extension StoreOperations {
+  /// The store's state in memory.
+  var state: StoreState {
+    _read { yield transaction.memory.state }
+    nonmutating _modify { yield &transaction.memory.state }
+  }
+
+  /// Bytes of a namespace's rows of all kinds.
+  func bytesHeld(_ namespace: Int) -> Int {
+    var sum = 0
+    for kind in RowKind.reports { sum += state[QueueID(namespace: namespace, kind: kind)].bytes }
+    return sum
   }
 }
