@@ -4,13 +4,10 @@ import PrismSQLite
 /// Executes the server's operations, each once: they and the number of the last one are one transaction.
 struct DownApplying: StoreOperations {
   let transaction: StoreTransaction
-  private let access: RecordAccess
-  private let rows: DownRows
   private let target: DownTarget
 
   init(_ transaction: StoreTransaction, _ target: DownTarget) {
     (self.transaction, self.target) = (transaction, target)
-    (access, rows) = (RecordAccess(transaction), DownRows(transaction))
   }
 
   /// Executes operations in their order, up to the first that must wait.

@@ -5,8 +5,6 @@ import PrismSQLite
 /// would, so that the server learns of it. Records of `up` tables stay.
 struct DownCascade: StoreOperations {
   let transaction: StoreTransaction
-  private let access: RecordAccess
-  private let rows: DownRows
   private let target: DownTarget
   private var open: [(table: RecordTableName, ids: Set<RecordID>)] = []
   /// Tables of records that were deleted.
@@ -14,7 +12,6 @@ struct DownCascade: StoreOperations {
 
   init(_ transaction: StoreTransaction, _ target: DownTarget) {
     (self.transaction, self.target) = (transaction, target)
-    (access, rows) = (RecordAccess(transaction), DownRows(transaction))
   }
 
   /// Records of a table refer to records of `table`.

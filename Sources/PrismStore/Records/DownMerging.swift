@@ -12,15 +12,13 @@ struct DownMerging: StoreOperations {
   }
 
   let transaction: StoreTransaction
-  private let access: RecordAccess
   private let target: DownTarget
   /// The number in `record_tables`.
   private let table: Int
   private(set) var clashes: [RecordClash] = []
 
   init(_ transaction: StoreTransaction, _ target: DownTarget, table: Int) {
-    (self.transaction, access) = (transaction, RecordAccess(transaction))
-    (self.target, self.table) = (target, table)
+    (self.transaction, self.target, self.table) = (transaction, target, table)
   }
 
   /// The one of this id, or the one of that name that the server has not named yet.

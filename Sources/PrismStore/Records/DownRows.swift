@@ -20,7 +20,7 @@ struct DownRows: PlainOperations {
     after: RecordID?, limit: Int, in content: Int64
   ) throws(SQLiteError) -> (records: [StoredRecord], isMore: Bool) {
     let rows = try transaction.statement(DownStatement.page).bind([":content": content, ":after": after?.text ?? ""])
-    return try RecordAccess(transaction).page(rows, limit: limit) { (row: DownRecordRow) in row.value }
+    return try access.page(rows, limit: limit) { (row: DownRecordRow) in row.value }
   }
 
   /// The record whose indexed field has this value; of several the one with the least id.

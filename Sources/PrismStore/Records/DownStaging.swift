@@ -3,14 +3,8 @@ import PrismSQLite
 
 /// Takes a whole table in: written beside the old one in several transactions, and swapped in one. So programs read the old
 /// table or the new one.
-struct DownStaging: StoreOperations {
+struct DownStaging: PlainOperations {
   let transaction: StoreTransaction
-  private let access: RecordAccess
-  private let rows: DownRows
-
-  init(_ transaction: StoreTransaction) {
-    (self.transaction, access, rows) = (transaction, RecordAccess(transaction), DownRows(transaction))
-  }
 
   /// - Returns: the content to write to.
   func begin(_ target: DownTarget) throws(SQLiteError) -> Int64 {

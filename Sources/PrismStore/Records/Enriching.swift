@@ -2,13 +2,8 @@ import PrismProtocol
 import PrismSQLite
 
 /// Adds fields of the server's records to reports as they are stored (docs/records.md, "Enrich reports").
-struct Enriching: StoreOperations {
+struct Enriching: PlainOperations {
   let transaction: StoreTransaction
-  private let access: RecordAccess
-
-  init(_ transaction: StoreTransaction) {
-    (self.transaction, access) = (transaction, RecordAccess(transaction))
-  }
 
   /// The batch with the fields of `rules` in its reports. One that would become too large stays as it is.
   func enriched(_ batch: ReportBatch, by rules: [RecordEnrichment]) throws(SQLiteError) -> ReportBatch {
@@ -70,7 +65,6 @@ struct Enriching: StoreOperations {
 
   /// - Parameter field: nil: the id.
   private func record(_ value: String, by field: String?, in content: Int64) throws(SQLiteError) -> DownRecordRow? {
-    let rows = DownRows(transaction)
     if let field { return try rows.find(value, by: field, in: content) }
     guard let id = RecordID(value) else { return nil }
     return try rows.find(id, in: content)

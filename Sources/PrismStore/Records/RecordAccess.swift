@@ -21,7 +21,7 @@ struct RecordAccess: PlainOperations {
   func holds(_ id: RecordID, in table: Int) throws(SQLiteError) -> Bool {
     if try record(named: id, in: table) != nil { return true }
     guard let content = state.records.down[table]?.content, content > 0 else { return false }
-    return try DownRows(transaction).find(id, in: content) != nil
+    return try rows.find(id, in: content) != nil
   }
 
   /// By its local or its server's id; a tombstone, too.
@@ -148,4 +148,10 @@ struct RecordAccess: PlainOperations {
     }
     state.records.down.touched = []
   }
+}
+
+extension StoreOperations {
+  var access: RecordAccess { RecordAccess(transaction) }
+  /// Records of `down` tables.
+  var rows: DownRows { DownRows(transaction) }
 }

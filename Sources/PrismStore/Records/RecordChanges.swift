@@ -4,12 +4,11 @@ import PrismSQLite
 /// Carries out what programs ask for: puts, patches, deletions, reading. A change that changes nothing writes nothing.
 struct RecordChanges: StoreOperations {
   let transaction: StoreTransaction
-  private let access: RecordAccess
   /// The user who asks; nil: the daemon itself.
   private let owner: RowOwner?
 
   init(_ transaction: StoreTransaction, for owner: RowOwner? = nil) {
-    (self.transaction, access, self.owner) = (transaction, RecordAccess(transaction), owner)
+    (self.transaction, self.owner) = (transaction, owner)
   }
 
   /// The answer counts once the transaction is committed.
@@ -152,7 +151,7 @@ struct RecordChanges: StoreOperations {
   private func record(_ id: RecordID, _ request: RecordRequest) throws(SQLiteError) -> StoredRecord? {
     guard let table = access.table(request.table.name, of: request.namespace) else { return nil }
     if request.table.direction == .down {
-      return try DownRows(transaction).find(id, in: state.records.down[table]?.content ?? 0)?.value
+      return try rows.find(id, in: state.records.down[table]?.content ?? 0)?.value
     }
     guard let record = try access.record(named: id, in: table), record.isThere else { return nil }
     return record.value
@@ -164,7 +163,7 @@ struct RecordChanges: StoreOperations {
     }
     let page: (records: [StoredRecord], isMore: Bool)
     if request.table.direction == .down {
-      page = try DownRows(transaction).page(after: after, limit: limit, in: state.records.down[table]?.content ?? 0)
+      page = try rows.page(after: after, limit: limit, in: state.records.down[table]?.content ?? 0)
     } else {
       let rows = try transaction.statement(RecordStatement.page).bind([":tab": table, ":after": after?.text ?? ""])
       page = try access.page(rows, limit: limit) { (row: RecordRow) in row.value }

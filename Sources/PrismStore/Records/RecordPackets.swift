@@ -2,13 +2,8 @@ import PrismProtocol
 import PrismSQLite
 
 /// Packets of operations: made of waiting changes, read again, and settled.
-struct RecordPackets: StoreOperations {
+struct RecordPackets: PlainOperations {
   let transaction: StoreTransaction
-  private let access: RecordAccess
-
-  init(_ transaction: StoreTransaction) {
-    (self.transaction, access) = (transaction, RecordAccess(transaction))
-  }
 
   // MARK: Claiming
 

@@ -7,12 +7,10 @@ struct StoreMeeting: StoreOperations {
   private static let recordsPerSlice = 500
 
   let transaction: StoreTransaction
-  private let access: RecordAccess
   private let namespace: NamespaceName
 
   init(_ transaction: StoreTransaction, _ namespace: NamespaceName) {
     (self.transaction, self.namespace) = (transaction, namespace)
-    access = RecordAccess(transaction)
   }
 
   /// - Parameter knowsLess: it sent something before that it does not know now.
