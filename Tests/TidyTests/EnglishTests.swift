@@ -5,10 +5,6 @@ import Testing
   /// Faults that stay, each with its reason.
   private static let exceptions: [(path: String, text: String, reason: String)] = [
     (
-      "Sources/PrismConfig/Showing/LoadedConfiguration+Showing.swift", "\"none\"",
-      "`# KEY: none` is what `config show` prints for a key without a value"
-    ),
-    (
       "Tests/PrismConfigTests/Showing/SnapshotDiffTests.swift", "\"none\"",
       "`KEY none -> VALUE` is what `config diff` prints for a key that had no value"
     ),

@@ -95,7 +95,7 @@ package enum CollectorKeys {
       isLive: false, "devices that each replica lets in a second after its start, until all that are known may send"),
     Key(
       "enroll.allowPlain", .bool, at: \.allowsPlainEnrollment, isLive: false,
-      "devices are enrolled over plain HTTP, too: a balancer in front ends TLS"),
+      "devices are enrolled over plain HTTP: a balancer in front ends TLS"),
   ]
 
   private static let outputs: [Key] = [

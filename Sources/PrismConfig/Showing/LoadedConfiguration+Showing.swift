@@ -44,7 +44,8 @@ extension KeyTable {
       if isGrouped && parts[0] != group { result += "\(parts[0]):\n" }
       group = isGrouped ? String(parts[0]) : ""
       let value = key.show(target)
-      let line = value.isNull ? "# \(parts.last ?? ""): none" : "\(parts.last ?? ""): \(value.yamlText)"
+      let name = parts.last ?? ""
+      let line = value.isNull ? "# \(name): \(defaultText(key))" : "\(name): \(value.yamlText)"
       result += (isGrouped ? "  " : "") + line + (origin(key.name).map { "  # \($0)".printable } ?? "") + "\n"
     }
     return result

@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismConfig
 import PrismProtocol
@@ -10,7 +11,13 @@ extension Command {
     example: "prismctl config check /etc/prism/prismd.yaml"
   ) { invocation throws(Failure) in
     guard invocation.has("--json") else {
-      _ = try load(invocation.operands[0])
+      let loaded = try load(invocation.operands[0])
+      let daemon = loaded.snapshot.daemon
+      for (key, path) in [("ingest.socket", daemon.ingest.socket), ("control.socket", daemon.control.socket)] {
+        let folder = FilePath.folder(of: path)
+        guard case .file = loaded.origins[key], access(folder, F_OK) != 0, errno == ENOENT else { continue }
+        Terminal.note("\(key): there is no folder \(folder), and prismd does not make it")
+      }
       return
     }
     var faults: [ConfigurationFault] = []
