@@ -143,11 +143,14 @@ public actor PrismClient {
 
   /// A question of the protocol; it may be asked twice, since it changes nothing.
   func ask(_ question: JSONValue) throws(ClientError) -> JSONValue {
+    try retrying { () throws(ClientError) in try askOnce(question) }
+  }
+
+  /// Up to four times, each on a new connection, while the daemon goes away.
+  private func retrying<Result>(_ body: () throws(ClientError) -> Result) throws(ClientError) -> Result {
     var tries = 1
     while true {
-      do throws(ClientError) {
-        return try askOnce(question)
-      } catch {
+      do throws(ClientError) { return try body() } catch {
         stream = nil
         guard case .connectionLost = error, tries < 4 else { throw error }
         tries += 1
@@ -183,12 +186,9 @@ public actor PrismClient {
   /// a connection before it greets. No report was sent by then, so another try is safe.
   private func connected(_ mode: Mode) throws(ClientError) -> SocketStream {
     if let stream, stream.mode == mode { return stream.socket }
-    var tries = 1
-    while true {
-      do throws(ClientError) { return try connect(mode) } catch .connectionLost(let socket, _) {
-        guard tries < 4 else { throw .connectionLost(socket: socket, mayBeStored: false) }
-        tries += 1
-      }
+    do throws(ClientError) { return try retrying { () throws(ClientError) in try connect(mode) } } catch {
+      if case .connectionLost(let socket, _) = error { throw .connectionLost(socket: socket, mayBeStored: false) }
+      throw error
     }
   }
 

@@ -2,8 +2,8 @@ import Glibc
 import PrismBase
 
 /// A connected Unix socket that writes and reads at once, so that neither side waits for the other with full buffers.
-/// It blocks: used on the client's own queue only.
-final class SocketStream {
+/// It blocks.
+package final class SocketStream {
   private let path: String
   private let descriptor: Int32
   private let timeoutMilliseconds: Int32
@@ -15,7 +15,7 @@ final class SocketStream {
   /// - Parameter timeout: how long the other side may be silent; nil: for ever.
   /// - Parameter stop: a descriptor whose end means that the caller waits no more; -1: no descriptor.
   /// - Throws: `unreachable`.
-  init(path: String, timeout: Duration?, stop: Int32 = -1) throws(ClientError) {
+  package init(path: String, timeout: Duration?, stop: Int32 = -1) throws(ClientError) {
     (self.path, self.stop) = (path, stop)
     timeoutMilliseconds = timeout.map { Int32(clamping: Int64($0 / .milliseconds(1))) } ?? -1
     guard let address = UnixAddress(path: path) else { throw .unreachable(socket: path, errno: ENAMETOOLONG) }
@@ -29,7 +29,7 @@ final class SocketStream {
   /// Writes `first`, then what `next` gives, chunk by chunk, until it gives nil, and hands each line that comes to `onLine`,
   /// until that answers true (enough has come).
   /// - Throws: also `connectionLost`; if no byte of this exchange had left, no report of it can be stored.
-  func exchange(
+  package func exchange(
     _ first: [UInt8], then next: () -> [UInt8]? = { nil }, onLine: ([UInt8]) throws(ClientError) -> Bool
   ) throws(ClientError) {
     var (output, written): ([UInt8]?, Int) = (first, 0)

@@ -138,7 +138,8 @@ extension NamespaceSwitches: WatchedState {
 final class ClientWatches: Sendable {
   private struct Feeds {
     var settings: [NamespaceName: SettingsFeed] = [:]
-    var tables: [NamespaceName: [RecordTableName: WatchFeed<RecordChange>]] = [:]
+    /// By the names of the namespace and the table.
+    var tables: [[String]: WatchFeed<RecordChange>] = [:]
   }
 
   private let socket: String
@@ -147,21 +148,20 @@ final class ClientWatches: Sendable {
   init(socket: String) { self.socket = socket }
 
   func settings(of namespace: NamespaceName) -> SettingsFeed {
-    feeds.withLock { feeds in
-      if let feed = feeds.settings[namespace] { return feed }
-      let feed = SettingsFeed(
-        socket: socket, watch: ["namespace": .string(namespace.text), "configuration": true])
-      feeds.settings[namespace] = feed
-      return feed
-    }
+    feed(\.settings[namespace], ["namespace": .string(namespace.text), "configuration": true])
   }
 
   func changes(of table: RecordTableName, in namespace: NamespaceName) -> WatchFeed<RecordChange> {
+    feed(
+      \.tables[[namespace.text, table.text]], ["namespace": .string(namespace.text), "table": .string(table.text)])
+  }
+
+  private func feed<Watched>(
+    _ place: WritableKeyPath<Feeds, WatchFeed<Watched>?>, _ watch: JSONValue
+  ) -> WatchFeed<Watched> {
     feeds.withLock { feeds in
-      if let feed = feeds.tables[namespace]?[table] { return feed }
-      let feed = WatchFeed<RecordChange>(
-        socket: socket, watch: ["namespace": .string(namespace.text), "table": .string(table.text)])
-      feeds.tables[namespace, default: [:]][table] = feed
+      let feed = feeds[keyPath: place] ?? WatchFeed(socket: socket, watch: watch)
+      feeds[keyPath: place] = feed
       return feed
     }
   }
@@ -170,7 +170,7 @@ final class ClientWatches: Sendable {
   func stop() {
     let feeds = feeds.withLock { $0 }
     for feed in feeds.settings.values { feed.stop() }
-    for feed in feeds.tables.values.flatMap(\.values) { feed.stop() }
+    for feed in feeds.tables.values { feed.stop() }
   }
 }
 

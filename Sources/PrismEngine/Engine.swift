@@ -26,9 +26,8 @@ public actor Engine {
   nonisolated let ingest: IngestSink
   /// For probes of collectors; packets go by `parts.output`.
   nonisolated let transport: any Transport
-  private let deviceID: String
   /// The derived one, used if the configuration names no id.
-  var automaticDeviceID: String { deviceID }
+  let automaticDeviceID: String
   private let rest: @Sendable () -> Void
   private(set) var pipelines: [NamespaceName: NamespacePipeline] = [:]
   private var loops: [Task<Void, Never>] = []
@@ -67,7 +66,7 @@ public actor Engine {
       builder: PacketBuilder(keys: keys ?? KeyUse(file: nil, log: log)),
       puller: RecordPuller(downloads, store: store, time: time, random: random),
       packetsMax: packetsMax, time: time, random: random, log: log, announcements: announcements, clashes: clashNews)
-    (self.hub, self.transport, self.deviceID, self.rest, startedAt) = (hub, transport, deviceID, rest, time.uptime)
+    (self.hub, self.transport, automaticDeviceID, self.rest, startedAt) = (hub, transport, deviceID, rest, time.uptime)
     let sealing = PayloadSealing { hub.current.daemon.deviceId ?? deviceID }
     ingest = IngestSink(store: store, sealing: sealing, time: time, feed: feed, log: log)
   }
@@ -155,7 +154,7 @@ public actor Engine {
   /// Rows that wait or are in flight, by namespace, as of the last status.
   public func unsentRows() async -> [NamespaceName: Int] {
     await parts.store.lastKnownStatus().mapValues { kinds in
-      kinds.values.reduce(0) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] }
+      kinds.values.reduce(0) { $0 + $1.ledger.unsent }
     }
   }
 
@@ -186,8 +185,8 @@ public actor Engine {
     let snapshot = hub.current
     let known = Set(snapshot.namespaces.keys).union(await parts.store.namespaces()).union(pipelines.keys)
     let fresh = known.subtracting(pipelines.keys)
-    let settings = { [deviceID] namespace in
-      PipelineSettings(namespace: namespace, snapshot: snapshot, automaticDeviceID: deviceID)
+    let settings = { [automaticDeviceID] namespace in
+      PipelineSettings(namespace: namespace, snapshot: snapshot, automaticDeviceID: automaticDeviceID)
     }
     for namespace in fresh {
       pipelines[namespace] = NamespacePipeline(parts: parts, settings: settings(namespace), signal: UploadSignal())

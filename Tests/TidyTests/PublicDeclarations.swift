@@ -12,7 +12,7 @@ enum PublicDeclarations {
   private static let inherited = [
     "var description", "var debugDescription", "var errorDescription", "func hash(", "static func ==", "static func <",
     "static func ~=", "var unownedExecutor", "var hashValue", "func makeIterator(", "func next()",
-    "func encode(", "var customMirror", "static let fields:", "var controlJSON", "var startIndex", "var endIndex",
+    "func encode(", "var customMirror", "static func leavesOut(", "var controlJSON", "var startIndex", "var endIndex",
     "init(", "init?(controlJSON ", "func enqueue(", "func checkIsolated(",
   ]
   private static let modifiers: Set<Substring> = [

@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 
 /// Files that are small by nature: configuration, certificates, tokens, state, what `/proc` and `/sys` hold. Blocks for as
 /// long as the disk does.
@@ -96,13 +96,16 @@ extension SmallFile {
 }
 
 /// Names a file by its device and inode: to tell it from another file that was put in its place.
-public struct FileIdentity: Equatable, Sendable {
+public struct FileIdentity: Hashable, Sendable {
   private let device: UInt64, inode: UInt64
 
-  /// nil if nothing is there. A symbolic link itself is meant, not what it points to.
-  public init?(path: String) {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { return nil }
-    (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+  /// Of a file that was looked at.
+  package init(_ facts: stat) { (device, inode) = (UInt64(facts.st_dev), UInt64(facts.st_ino)) }
+
+  /// nil if nothing is there. - Parameter followsLinks: false: a symbolic link itself is meant, not what it points to.
+  public init?(path: String, followsLinks: Bool = false) {
+    var facts = stat()
+    guard (followsLinks ? stat(path, &facts) : lstat(path, &facts)) == 0 else { return nil }
+    self.init(facts)
   }
 }

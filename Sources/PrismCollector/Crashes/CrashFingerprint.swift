@@ -7,7 +7,7 @@ struct CrashFingerprint: Sendable, Hashable {
   private static let partsMax = 6
 
   /// The details that operators can split a group by, beside those of each key.
-  enum Detail: String, Sendable, CaseIterable {
+  enum Detail: String, Codable, Sendable, CaseIterable {
     /// The words of the crash, also where there is a stack.
     case words
     /// All functions of the app, and not the innermost ones only.

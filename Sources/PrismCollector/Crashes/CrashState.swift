@@ -90,8 +90,6 @@ struct CrashFacts: ControlMessage {
   struct Note: ControlMessage {
     var text = "", who = ""
     var time: Int64 = 0
-
-    static let fields: [ControlField<Self>] = [.init("text", \.text), .init("who", \.who), .init("time", \.time)]
   }
 
   /// How long a group is ignored: until a number of crashes or devices more, or until a time, the first of them.
@@ -101,11 +99,6 @@ struct CrashFacts: ControlMessage {
     var more: Int?, moreDevices: Int?
     /// Milliseconds since 1970.
     var until: Int64?
-
-    static let fields: [ControlField<Self>] = [
-      .init("count", \.count), .init("more", \.more), .init("devices", \.devices),
-      .init("moreDevices", \.moreDevices), .init("until", \.until),
-    ]
 
     func isOver(count: Int, devices: Int, now: Int64) -> Bool {
       let hasCrashes = more.map { count - self.count >= $0 } ?? false
@@ -129,20 +122,12 @@ struct CrashFacts: ControlMessage {
   var sample: Int64?
 
   mutating func add(_ comment: Note) { comments = (comments + [comment]).suffix(Self.commentsMax) }
-
-  // MARK: As a text
-
-  static let fields: [ControlField<Self>] = [
-    .init("rule", \.rule), .init("builds", \.builds), .init("ignored", \.ignored), .init("assignee", \.assignee),
-    .init("link", \.link), .init("comments", \.comments), .init("rules", \.rules), .init("sample", \.sample),
-  ]
-
 }
 
 extension CrashFacts {
   /// Reads `controlJSON`, or the list of builds that an earlier version wrote.
   init(text: String) {
-    let value = (try? JSONValue(parsing: text)) ?? .null  // written as `fields` say
+    let value = (try? JSONValue(parsing: text)) ?? .null  // written as `controlJSON`
     self.init(controlJSON: value)
     if let list = value.array { builds = list.compactMap(\.string) }
     if value["rules"] == nil { rules = 1 }

@@ -24,8 +24,6 @@ struct Notice: Sendable, Equatable {
     /// A fingerprint, a device, or a type.
     private(set) var object = ""
 
-    static let fields: [ControlField<Self>] = [.init("text", \.text), .init("object", \.object)]
-
     init() {}
 
     init(_ text: String, object: String) {

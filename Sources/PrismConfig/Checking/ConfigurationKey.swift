@@ -28,11 +28,17 @@ package struct ConfigurationKey<Target: Sendable>: Sendable {
 
   init<Value: Equatable>(
     _ name: String, _ form: ValueForm<Value>, at path: any WritableKeyPath<Target, Value> & Sendable,
-    default note: String? = nil, remote: RemotePermission = .never, isLive: Bool = true, _ meaning: String
+    default note: String? = nil, isRequired: Bool = false, remote: RemotePermission = .never, isLive: Bool = true,
+    _ meaning: String
   ) {
-    self.init(
-      name, form, meaning, note, remote: remote, isLive: isLive, set: { $1[keyPath: path] = $0 },
-      show: { form.show($0[keyPath: path]) }, isSame: { $0[keyPath: path] == $1[keyPath: path] })
+    (self.name, self.meaning, self.allowed, self.unit) = (name, meaning, form.allowed, form.unit)
+    (self.schema, self.defaultNote, self.isRequired) = (form.schema, note, isRequired)
+    (self.remote, self.isLive) = (remote, isLive)
+    read = { node, target, checker in
+      if let value = form.read(node, name, &checker) { target[keyPath: path] = value }
+    }
+    show = { form.show($0[keyPath: path]) }
+    isSame = { $0[keyPath: path] == $1[keyPath: path] }
   }
 
   /// A key that no map goes without: the target's value before it is never used.
@@ -40,9 +46,7 @@ package struct ConfigurationKey<Target: Sendable>: Sendable {
     _ name: String, _ form: ValueForm<Value>, required path: any WritableKeyPath<Target, Value> & Sendable,
     _ meaning: String
   ) {
-    self.init(
-      name, form, meaning, "none", isRequired: true, remote: .never, isLive: true, set: { $1[keyPath: path] = $0 },
-      show: { form.show($0[keyPath: path]) }, isSame: { $0[keyPath: path] == $1[keyPath: path] })
+    self.init(name, form, at: path, default: "none", isRequired: true, meaning)
   }
 
   /// A key whose value may be absent.
@@ -50,22 +54,7 @@ package struct ConfigurationKey<Target: Sendable>: Sendable {
     _ name: String, _ form: ValueForm<Value>, optional path: any WritableKeyPath<Target, Value?> & Sendable,
     default note: String? = "none", remote: RemotePermission = .never, isLive: Bool = true, _ meaning: String
   ) {
-    self.init(
-      name, form, meaning, note, remote: remote, isLive: isLive, set: { $1[keyPath: path] = $0 },
-      show: { $0[keyPath: path].map(form.show) ?? .null }, isSame: { $0[keyPath: path] == $1[keyPath: path] })
-  }
-
-  private init<Value>(
-    _ name: String, _ form: ValueForm<Value>, _ meaning: String, _ note: String?, isRequired: Bool = false,
-    remote: RemotePermission, isLive: Bool, set: @escaping @Sendable (Value, inout Target) -> Void,
-    show: @escaping @Sendable (Target) -> JSONValue, isSame: @escaping @Sendable (Target, Target) -> Bool
-  ) {
-    (self.name, self.meaning, self.allowed, self.unit) = (name, meaning, form.allowed, form.unit)
-    (self.schema, self.defaultNote, self.isRequired) = (form.schema, note, isRequired)
-    (self.remote, self.isLive, self.show, self.isSame) = (remote, isLive, show, isSame)
-    read = { node, target, checker in
-      if let value = form.read(node, name, &checker) { set(value, &target) }
-    }
+    self.init(name, form.optional, at: path, default: note, remote: remote, isLive: isLive, meaning)
   }
 }
 

@@ -8,8 +8,6 @@ struct EnvironmentText {
   let environment: [String: String]
   private(set) var faults: [(line: Int, key: String, message: String)] = []
 
-  init(environment: [String: String]) { self.environment = environment }
-
   mutating func resolved(_ node: YAMLNode, key: String = "") -> YAMLNode {
     var result = node
     switch node.value {

@@ -40,13 +40,9 @@ extension ValueForm where Value == String {
 
   /// Digits of a key in the wrong place are not an id, and are not shown.
   static var keyID: Self {
-    let isSound = { @Sendable (text: String) in
-      (1...64).contains(text.utf8.count) && !text.isKeyMaterial
-        && text.utf8.allSatisfy {
-          $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")
-        }
-    }
-    return string("1 to 64 of A-Z a-z 0-9 _ . -", isShown: { _ in false }, isSound: isSound)
+    string(
+      "1 to 64 of A-Z a-z 0-9 _ . -", isShown: { _ in false },
+      isSound: { !$0.isKeyMaterial && $0.isName(bytesMax: 64, punctuation: "_.-", firstIsAlphanumeric: false) })
   }
 
   /// A collector's address without its trailing slash. An address with a password is not shown, because faults end in

@@ -55,6 +55,17 @@ extension ValueForm {
   }
 }
 
+extension ValueForm {
+  /// The same values, of which one may be missing.
+  var optional: ValueForm<Value?> {
+    ValueForm<Value?>(allowed: allowed, unit: unit, schema: schema) { [read] node, key, checker in
+      read(node, key, &checker).map { $0 }
+    } show: { [show] in
+      $0.map(show) ?? .null
+    }
+  }
+}
+
 extension ValueForm where Value == Bool {
   static var bool: Self {
     let allowed = "true or false"

@@ -11,10 +11,6 @@ public struct ConfigurationFault: Sendable, Equatable, CustomStringConvertible {
   /// The rule that is broken, and the allowed values.
   public let message: String
 
-  public init(file: String, line: Int, key: String, message: String) {
-    (self.file, self.line, self.key, self.message) = (file, line, key, message)
-  }
-
   /// `FILE:LINE: KEY: what is wrong, what is allowed`
   public var description: String {
     (line > 0 ? "\(file):\(line): \(key): \(message)" : "\(file): \(key): \(message)").printable

@@ -7,8 +7,6 @@ package struct FileSearch: Sendable {
   /// Absolute: the daemon's configuration folder, then the one of the file that names the path.
   let folders: [String]
 
-  package init(credentials: String?, folders: [String]) { (self.credentials, self.folders) = (credentials, folders) }
-
   /// systemd knows no folders among credentials: `LoadCredential=keys:/etc/prism/keys` makes `keys_main.key` of
   /// `keys/main.key` (systemd.exec(5)).
   package func candidates(_ path: String) -> [String] {

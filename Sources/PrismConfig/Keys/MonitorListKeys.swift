@@ -2,62 +2,50 @@ import PrismProtocol
 
 /// One entry of `monitorList` as it was written.
 package struct MonitoredTypeDraft: Sendable, Equatable {
-  var type = ReportType.appCrash
+  var entry: MonitoredType
   /// nil: the namespace's, which a later layer may still change.
   var onlyWifi: Bool?
-  var isRealtime = false
-  var isUploadPayload = false
-  var keep = MonitoredType.Keep.queue
-  var filters = TypeFilters()
 
   func settled(onlyWifi fallback: Bool) -> MonitoredType {
-    MonitoredType(
-      type, onlyWifi: onlyWifi ?? fallback, isRealtime: isRealtime, isUploadPayload: isUploadPayload, keep: keep,
-      filters: filters)
-  }
-}
-
-extension MonitoredTypeDraft {
-  init(_ type: MonitoredType) {
-    self.init(
-      type: type.type, onlyWifi: type.onlyWifi, isRealtime: type.isRealtime, isUploadPayload: type.isUploadPayload,
-      keep: type.keep, filters: type.filters)
+    var settled = entry
+    settled.onlyWifi = onlyWifi ?? fallback
+    return settled
   }
 
   private typealias Key = ConfigurationKey<MonitoredTypeDraft>
 
   static let keys = KeyTable(
     [
-      Key("type", .monitoredType, required: \.type, "the type's name, or a pattern of names"),
+      Key("type", .monitoredType, required: \.entry.type, "the type's name, or a pattern of names"),
       Key(
         "onlyWifi", .bool, optional: \.onlyWifi, default: "the namespace's", "stays on unmetered networks"),
-      Key("isRealtime", .bool, at: \.isRealtime, "is uploaded at once, within a window of 2 seconds"),
+      Key("isRealtime", .bool, at: \.entry.isRealtime, "is uploaded at once, within a window of 2 seconds"),
       Key(
-        "isUploadPayload", .bool, at: \.isUploadPayload,
+        "isUploadPayload", .bool, at: \.entry.isUploadPayload,
         "its payloads are stored and uploaded; without it a report is stored without its payload, and its answer says so"
       ),
       Key(
-        "keep", .choice, at: \.keep,
+        "keep", .choice, at: \.entry.keep,
         "where its reports wait: in the `queue` that is uploaded, or in the namespace's `ring`, where they stay until newer ones need their place"
       ),
       Key(
-        "redact", .redactions, at: \.filters.redact, default: "none",
+        "redact", .redactions, at: \.entry.filters.redact, default: "none",
         "fields of its metas that are removed, masked or hashed before the report is stored"),
       Key(
-        "sample", .share, optional: \.filters.sample, default: "all", "the share of its reports that is kept"),
+        "sample", .share, optional: \.entry.filters.sample, default: "all", "the share of its reports that is kept"),
       Key(
-        "sampleBy", .fieldPath, optional: \.filters.sampleBy, default: "the report id",
+        "sampleBy", .fieldPath, optional: \.entry.filters.sampleBy, default: "the report id",
         "the field that decides whether a report is kept: equal values are kept or left out together"),
       Key(
-        "perMinute", .integer(1...1_000_000, unit: "reports"), optional: \.filters.perMinute,
+        "perMinute", .integer(1...1_000_000, unit: "reports"), optional: \.entry.filters.perMinute,
         "the most reports of one user in a minute; more are refused with `rate_limited`"),
       Key(
-        "collapse", .collapse, optional: \.filters.collapse,
+        "collapse", .collapse, optional: \.entry.filters.collapse,
         "reports of one user that are equal in `by` become one row, with their count, within `second`"),
       Key(
-        "reduce", .reduction, optional: \.filters.reduce, default: "none",
+        "reduce", .reduction, optional: \.entry.filters.reduce, default: "none",
         "its reports become one row a window and group, with count, sums and percentiles; in the ring they stay, too"),
-    ], defaults: MonitoredTypeDraft())
+    ], defaults: MonitoredTypeDraft(entry: MonitoredType(.appCrash)))
 }
 
 extension ValueForm where Value == ReportType {
@@ -74,7 +62,8 @@ extension ValueForm where Value == [MonitoredTypeDraft] {
   static var monitorList: Self {
     .list(
       of: .object(MonitoredTypeDraft.keys, "a map like {type: order}"), "a list of types, at least one", atLeast: 1
-    ).checked { types, index in
+    ).checked { drafts, index in
+      let types = drafts.map(\.entry)
       let type = types[index]
       var faults: [(member: String, message: String)] = []
       if let earlier = types[..<index].firstIndex(where: { $0.type == type.type }) {

@@ -12,15 +12,16 @@ package struct NamespaceDraft: Sendable {
 
   init(_ value: NamespaceConfiguration) {
     self.value = value
-    types = value.monitorList.map { MonitoredTypeDraft($0) }
+    types = value.monitorList.map { MonitoredTypeDraft(entry: $0, onlyWifi: $0.onlyWifi) }
   }
 
   /// The namespace `name` before any file: all defaults, and for `prism` its own list.
   init(defaultsOf name: NamespaceName) {
     self.init(NamespaceConfiguration(name: name, monitorList: []))
     guard !name.isBusiness else { return }
-    types = [MonitoredTypeDraft(type: .appCrash, isRealtime: true, isUploadPayload: true)]
-    types += ["appLag", "appBoot", "net", "netError"].map { MonitoredTypeDraft(type: ReportType($0)!) }
+    let others = ["appLag", "appBoot", "net", "netError"].map { MonitoredType(ReportType($0)!) }
+    types = ([MonitoredType(.appCrash, isRealtime: true, isUploadPayload: true)] + others)
+      .map { MonitoredTypeDraft(entry: $0) }
   }
 
   /// Each is nil where it was not given.
@@ -44,19 +45,19 @@ package struct NamespaceDraft: Sendable {
     let own = local.map { $0.settled(onlyWifi: false) }
     let patterns = own.filter { $0.type.isPattern }
     for index in types.indices {
-      let type = types[index].type
+      let type = types[index].entry.type
       // Which of this machine's patterns meet with another pattern is not asked: all of them hold.
       let holding = type.isPattern ? patterns : [own.entry(for: type)].compactMap(\.self)
-      types[index].filters = holding.reduce(TypeFilters()) { $0.tightened(by: $1.filters) }
-        .tightened(by: types[index].filters)
+      types[index].entry.filters = holding.reduce(TypeFilters()) { $0.tightened(by: $1.filters) }
+        .tightened(by: types[index].entry.filters)
     }
     let given = types.map { $0.settled(onlyWifi: false) }
     for entry in own where !entry.type.isPattern && !entry.filters.isEmpty {
       // Only a pattern means it: it gets an entry of its own, with its filters.
       guard let pattern = given.entry(for: entry.type)?.type, pattern.isPattern,
-        var draft = types.first(where: { $0.type == pattern })
+        var draft = types.first(where: { $0.entry.type == pattern })
       else { continue }
-      (draft.type, draft.filters) = (entry.type, entry.filters.tightened(by: draft.filters))
+      (draft.entry.type, draft.entry.filters) = (entry.type, entry.filters.tightened(by: draft.entry.filters))
       types.append(draft)
     }
   }

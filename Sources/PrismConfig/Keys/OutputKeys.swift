@@ -175,17 +175,10 @@ extension String {
   }
 
   var isOutputName: Bool {
-    (1...40).contains(utf8.count)
-      && utf8.allSatisfy {
-        $0.isASCIIAlphanumeric && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) || $0 == UInt8(ascii: "-")
-      }
+    isName(bytesMax: 40, punctuation: "-", firstIsAlphanumeric: false) && lowercased() == self
   }
 
-  fileprivate var isDatabase: Bool { isWord(bytesMax: 64, "_") }
-  fileprivate var isUser: Bool { isWord(bytesMax: 64, "-._") }
-  fileprivate var isTopic: Bool { isWord(bytesMax: 249, "-._") }
-
-  private func isWord(bytesMax: Int, _ signs: String) -> Bool {
-    (1...bytesMax).contains(utf8.count) && utf8.allSatisfy { $0.isASCIIAlphanumeric || signs.utf8.contains($0) }
-  }
+  fileprivate var isDatabase: Bool { isName(bytesMax: 64, punctuation: "_", firstIsAlphanumeric: false) }
+  fileprivate var isUser: Bool { isName(bytesMax: 64, punctuation: "-._", firstIsAlphanumeric: false) }
+  fileprivate var isTopic: Bool { isName(bytesMax: 249, punctuation: "-._", firstIsAlphanumeric: false) }
 }

@@ -39,10 +39,6 @@ package struct YAMLScalar: Sendable, Equatable {
   /// The text before `${NAME}` was replaced; nil where nothing was. Faults quote this: the environment may hold secrets.
   package var written: String?
 
-  package init(text: String, isPlain: Bool, written: String? = nil) {
-    (self.text, self.isPlain, self.written) = (text, isPlain, written)
-  }
-
   /// The type of a plain scalar in YAML 1.2's core schema (YAML 1.2.2, section 10.3.2).
   package enum Kind { case null, bool, number, string }
 

@@ -58,19 +58,16 @@ actor PacketBuilder {
   }
 
   /// Encrypts a packet for one attempt, and counts its blocks before.
+  /// - Throws: `KeyUse.Fault`, `PacketError`.
   /// - Parameter time: read when it is encrypted. `Prism-Sent-Time` tells it as the clock was set when the rows were read, so
   ///   that the receiver corrects their times by the same clock.
   func seal(
     _ packet: BuiltPacket, dependsOn predecessor: PacketID?, pendingCount: Int, at time: any TimeSource
-  ) async throws(SealFault) -> WrittenPacket {
-    do throws(KeyUse.Fault) {
-      let (blocks, key) = (packet.contents.blockCount, try counted(packet.seal))
-      // Mostly without a hop to another executor.
-      if !keys.takes(blocks, of: key) { try await keys.take(blocks, of: key) }
-    } catch { throw .key(error) }
-    do throws(PacketError) {
-      return try seal(packet, dependsOn: predecessor, pendingCount: pendingCount, at: ClockReading(time))
-    } catch { throw .packet(error) }
+  ) async throws -> WrittenPacket {
+    let (blocks, key) = (packet.contents.blockCount, try counted(packet.seal))
+    // Mostly without a hop to another executor.
+    if !keys.takes(blocks, of: key) { try await keys.take(blocks, of: key) }
+    return try seal(packet, dependsOn: predecessor, pendingCount: pendingCount, at: ClockReading(time))
   }
 
   private func counted(_ seal: PacketSeal) throws(KeyUse.Fault) -> CountedKey {
@@ -111,20 +108,6 @@ enum RecordLines {
     if tables.isEmpty { return false }
     return lines.split(separator: UInt8(ascii: "\n")).contains { line in
       RecordOperation(line: Array(line)).flatMap { ReportType($0.table.text) }.map(tables.contains) ?? false
-    }
-  }
-}
-
-/// Why a packet can't be encrypted.
-enum SealFault: Error, Sendable, CustomStringConvertible {
-  /// `internal` without memory or randomness.
-  case packet(PacketError)
-  case key(KeyUse.Fault)
-
-  var description: String {
-    switch self {
-    case .packet(let error): error.rawValue
-    case .key(let fault): fault.description
     }
   }
 }

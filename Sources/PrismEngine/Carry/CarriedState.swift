@@ -35,16 +35,7 @@ enum CarriedState: Sendable, Equatable {
   }
 
   /// In the control protocol.
-  var name: String {
-    switch self {
-    case .delivered: "delivered"
-    case .waits: "waits"
-    case .split: "split"
-    case .dead: "dead"
-    case .unknown: "unknown"
-    case .kept: "kept"
-    }
-  }
+  var name: String { if case .kept = self { "kept" } else { "\(self)" } }
 
   var reason: String? { if case .kept(let text) = self { text } else { nil } }
 }

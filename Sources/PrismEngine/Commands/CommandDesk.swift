@@ -96,7 +96,7 @@ public actor CommandDesk {
     // The last run's commands are over at any time, however their records were changed since.
     let (over, others) = (records.filter(\.isRunning), records.filter { !$0.isRunning })
     for record in over { try await end(answer(.failed, "interrupted"), "interrupted", record, namespace) }
-    guard let judge = await judge(namespace) else { return }
+    guard let judge = judge(namespace) else { return }
     let marks = try await store.commandMarks(of: namespace)
     let expired = marks.filter { $0.value.expires <= judge.now }.map(\.key)
     if !expired.isEmpty { try await store.forget(expired, of: namespace) }
@@ -150,13 +150,11 @@ public actor CommandDesk {
   }
 
   /// nil before the server's clock is known.
-  private func judge(_ namespace: NamespaceName) async -> CommandJudge? {
+  private func judge(_ namespace: NamespaceName) -> CommandJudge? {
     guard let clock = engine.parts.puller.clocks[namespace] else { return nil }
     let daemon = engine.hub.current.daemon
-    var deviceID = daemon.deviceId
-    if deviceID == nil { deviceID = await engine.automaticDeviceID }
     return CommandJudge(
-      namespace: namespace, deviceID: deviceID ?? "", rules: daemon.commands,
+      namespace: namespace, deviceID: daemon.deviceId ?? engine.automaticDeviceID, rules: daemon.commands,
       now: clock.now(at: engine.parts.time.uptime))
   }
 
@@ -206,7 +204,7 @@ public actor CommandDesk {
     await takePlace()
     defer { givePlace() }
     // The time and the configuration may have changed while it waited.
-    guard isServing, let judge = await judge(namespace) else { return }
+    guard isServing, let judge = judge(namespace) else { return }
     let verdict = judge.verdict(
       on: record, mark: try await engine.parts.store.commandMarks(of: namespace)[record.commandID])
     guard case .waits(let order) = verdict else { return try await end(verdict, record, namespace) }

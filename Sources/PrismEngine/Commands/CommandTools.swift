@@ -15,8 +15,6 @@ public struct CommandOrigin: Sendable, Equatable {
   public var namespace: NamespaceName
   /// The id of the command.
   public var id: RecordID
-
-  public init(namespace: NamespaceName, id: RecordID) { (self.namespace, self.id) = (namespace, id) }
 }
 
 /// The end of a command that began.

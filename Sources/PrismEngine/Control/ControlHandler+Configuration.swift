@@ -49,7 +49,7 @@ extension ControlHandler {
     var rows: [NamespaceName: Int] = [:]
     var types: [NamespaceName: [RowForecast.Entry]] = [:]
     let old = engine.hub.current
-    do throws(StoreError) {
+    try await asking {
       // One namespace after another: what waits for the store gets in between.
       for name in diff.changed.keys.sorted() {
         guard let configuration = new.namespaces[name], let before = old.namespaces[name] else { continue }
@@ -61,10 +61,10 @@ extension ControlHandler {
       }
       if !diff.removed.isEmpty {
         rows = try await engine.parts.store.status().mapValues { kinds in
-          kinds.values.reduce(0) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] + $1.ledger[.dead] }
+          kinds.values.reduce(0) { $0 + $1.ledger.unsent + $1.ledger[.dead] }
         }
       }
-    } catch { throw Refused(69, error.description) }
+    }
     return RowForecast(diff, effects: effects, rows: rows, types: types)
   }
 }

@@ -6,9 +6,9 @@ import PrismStore
 // `prismctl explain`: why rows are not leaving, and what else an operator looks for when reports are missing.
 extension ControlHandler {
   func explain(_ request: ControlRequest) async throws(Refused) -> String {
-    guard let namespace = try namespace(request) else { throw Refused(64, "explain: which namespace?") }
-    guard let pipeline = await engine.pipelines[namespace] else { throw unknown(namespace) }
-    let counts = try await counts(of: namespace)
+    let namespace = try namespace(request, orAsk: "explain: which namespace?")
+    let pipeline = try await pipeline(of: namespace)
+    let counts = try await asking { try await engine.parts.store.typeCounts(of: namespace) }
     let types = try types(request, of: namespace, counts)
     var lines: [String] = []
     for type in types {
@@ -46,10 +46,6 @@ extension ControlHandler {
     return "\(type): is not in monitorList, so reports of it are refused with unknown_type\(hint)"
   }
 
-  func counts(of namespace: NamespaceName) async throws(Refused) -> TypeCounts {
-    do { return try await engine.parts.store.typeCounts(of: namespace) } catch { throw Refused(69, error.description) }
-  }
-
   /// - Parameter isEmpty: no row of the type and kind is held.
   static func words(_ gate: ShutGate?, isEmpty: Bool) -> String {
     guard let gate else { return isEmpty ? "nothing waits" : "nothing keeps it; what waits is on its way" }
@@ -59,7 +55,7 @@ extension ControlHandler {
 
   /// Why reports are missing that no gate keeps: they were not taken, or were given up.
   private func losses(of namespace: NamespaceName) async throws(Refused) -> [String] {
-    let queues = try await queues()[namespace] ?? [:]
+    let queues = try await asking { try await engine.parts.store.status() }[namespace] ?? [:]
     var lines: [String] = []
     let dead = queues.values.reduce(0) { $0 + $1.ledger[.dead] }
     if dead > 0 {
@@ -110,12 +106,11 @@ struct RecordExplanation {
   func lines(_ namespace: NamespaceName, _ pipeline: NamespacePipeline) async -> [String] {
     let known = await engine.parts.store.records.tables(of: namespace)
     let declared = engine.hub.current.namespaces[namespace]?.tables.map(\.name) ?? []
-    let counts = Dictionary(uniqueKeysWithValues: known.map { ($0.name, $0.ledger) })
-    let unsent = { (table: RecordTableName) in (counts[table]?[.waiting] ?? 0) + (counts[table]?[.claimed] ?? 0) }
+    let unsent = Set(known.filter { $0.ledger.unsent > 0 }.map(\.name))
     var lines: [String] = []
-    for table in Set(declared).union(known.map(\.name).filter { unsent($0) > 0 }).sorted() {
+    for table in unsent.union(declared).sorted() {
       let gate = await pipeline.synchronizing { $0.explain(table) }
-      lines.append("\(table) records: \(ControlHandler.words(gate, isEmpty: unsent(table) == 0))")
+      lines.append("\(table) records: \(ControlHandler.words(gate, isEmpty: !unsent.contains(table)))")
     }
     let refused = (try? await engine.parts.store.refusedRecords(of: namespace, after: 0, limit: 1)) ?? []
     if let first = refused.first {

@@ -74,8 +74,7 @@ extension NamespaceReport {
     lastSuccess = status.lastSuccess.map { RFC3339.text(unixMilliseconds: $0) }
     lastFailure = status.lastFailure.map { FailureReport($0) }
     nextTryInSeconds = status.nextTryIn.map { Int($0.secondsRoundedUp) }
-    (flow.usedBytes, flow.allowedBytes) = (status.flow.usedBytes, status.flow.allowedBytes)
-    flow.windowEndsInSeconds = Int(status.flow.windowEndsIn.secondsRoundedUp)
+    flow = status.flow
   }
 }
 

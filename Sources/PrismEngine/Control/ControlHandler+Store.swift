@@ -6,23 +6,18 @@ import PrismStore
 extension ControlHandler {
   private var store: ReportStore { engine.parts.store }
 
-  private func asking<Result>(_ body: () async throws(StoreError) -> Result) async throws(Refused) -> Result {
-    do { return try await body() } catch { throw Refused(69, error.description) }
-  }
-
   // MARK: Dead letters
 
   func listDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
     let namespace = try namespace(request)
-    return try await asking { () async throws(StoreError) in try await store.deadPage(of: namespace, request) }
+    return try await asking { try await store.deadPage(of: namespace, request) }
   }
 
   func showDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
     guard let selection = DeadLetterSelection(request) else {
       throw Refused(64, "dead show: which one? See `prismctl dead list`")
     }
-    let found = try await asking { () async throws(StoreError) in try await store.deadLetter(selection) }
-    guard let found else { throw selection.isEmpty }
+    guard let found = try await asking({ try await store.deadLetter(selection) }) else { throw selection.isEmpty }
     var report = DeadLetterReport(found.letter)
     // A report may have keys that stand twice below its top level; one that is no JSON at all was never stored.
     report.meta = (try? JSONValue(parsing: found.meta, allowsDuplicateKeys: true)) ?? .null
@@ -36,9 +31,7 @@ extension ControlHandler {
       throw Refused(64, "either an `id` of `prismctl dead list`, or `all`")
     }
     let (isRequeue, namespace) = (request.command == .deadRequeue, try namespace(request))
-    let count = try await asking { () async throws(StoreError) in
-      try await engine.settle(selection, isRequeue: isRequeue, of: namespace)
-    }
+    let count = try await asking { try await engine.settle(selection, isRequeue: isRequeue, of: namespace) }
     if count == 0, all == nil { throw selection.isEmpty }
     return [.init(isRequeue ? "requeued" : "dropped", .int(count))]
   }
@@ -46,10 +39,8 @@ extension ControlHandler {
   // MARK: Removal
 
   func remove(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
-    guard let namespace = try namespace(request) else { throw Refused(64, "remove: of which namespace?") }
-    let selection = try removal(request)
-    let count = try await asking { () async throws(StoreError) in try await store.remove(selection, of: namespace) }
-    return [Answers.removed(count)]
+    let (namespace, selection) = (try namespace(request, orAsk: "remove: of which namespace?"), try removal(request))
+    return [Answers.removed(try await asking { try await store.remove(selection, of: namespace) })]
   }
 
   private func removal(_ request: ControlRequest) throws(Refused) -> RemovalSelection {
@@ -70,7 +61,7 @@ extension ControlHandler {
 
   func trace(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
     guard let id = request["reportId"]?.string else { throw Refused(64, "trace: which `reportId`?") }
-    let rows = try await asking { () async throws(StoreError) in try await store.trace(id) }
+    let rows = try await asking { try await store.trace(id) }
     guard !rows.isEmpty else {
       throw Refused(
         1,

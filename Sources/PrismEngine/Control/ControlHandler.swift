@@ -102,14 +102,25 @@ public struct ControlHandler: Sendable {
     return namespace
   }
 
+  /// - Parameter question: for a request without one.
+  func namespace(_ request: ControlRequest, orAsk question: String) throws(Refused) -> NamespaceName {
+    guard let namespace = try namespace(request) else { throw Refused(64, question) }
+    return namespace
+  }
+
+  func pipeline(of namespace: NamespaceName) async throws(Refused) -> NamespacePipeline {
+    guard let pipeline = await engine.pipelines[namespace] else { throw unknown(namespace) }
+    return pipeline
+  }
+
   /// A typing error would show nothing for ever. Of refused reports any name may be followed: it may be what is wrong.
   private func mayFollow(_ request: ControlRequest) -> Bool {
     guard let text = request["namespace"]?.string, request["refused"]?.bool != true else { return true }
     return NamespaceName(text).map { engine.hub.current.namespaces[$0] != nil } ?? false
   }
 
-  func queues() async throws(Refused) -> [NamespaceName: [RowKind: QueueStatus]] {
-    do { return try await engine.parts.store.status() } catch { throw Refused(69, error.description) }
+  func asking<Result>(_ body: () async throws -> Result) async throws(Refused) -> Result {
+    do { return try await body() } catch { throw Refused(69, "\(error)") }
   }
 
   func unknown(_ namespace: NamespaceName?) -> Refused {
@@ -155,25 +166,19 @@ struct AcceptStoreCommand {
   init(_ handler: ControlHandler) { self.handler = handler }
 
   func run(_ request: ControlRequest) async throws(ControlHandler.Refused) -> [JSONValue.Member] {
-    guard let namespace = try handler.namespace(request) else {
-      throw ControlHandler.Refused(64, "accept-store: of which namespace?")
-    }
-    guard let pipeline = await handler.engine.pipelines[namespace] else { throw handler.unknown(namespace) }
-    do {
-      switch try await pipeline.acceptStore() {
-      case .nothingMet:
-        throw ControlHandler.Refused(
-          1, "no store of \(namespace) gave its identity yet: it has no table of records, or an older collector")
-      case .accepted(let store, isNews: true):
-        return [
-          Answers.text(
-            "the store \(store) is accepted: its deletions are taken, and records that it does not have are deleted")
-        ]
-      case .accepted(let store, isNews: false), .isOther(let store):
-        return [Answers.text("the store \(store) was accepted before")]
-      }
-    } catch let refused as ControlHandler.Refused { throw refused } catch {
-      throw ControlHandler.Refused(69, "\(error)")
+    let namespace = try handler.namespace(request, orAsk: "accept-store: of which namespace?")
+    let pipeline = try await handler.pipeline(of: namespace)
+    switch try await handler.asking({ try await pipeline.acceptStore() }) {
+    case .nothingMet:
+      throw ControlHandler.Refused(
+        1, "no store of \(namespace) gave its identity yet: it has no table of records, or an older collector")
+    case .accepted(let store, isNews: true):
+      return [
+        Answers.text(
+          "the store \(store) is accepted: its deletions are taken, and records that it does not have are deleted")
+      ]
+    case .accepted(let store, isNews: false), .isOther(let store):
+      return [Answers.text("the store \(store) was accepted before")]
     }
   }
 }

@@ -22,21 +22,20 @@ struct FlushCommand {
     // Now: waiting may last for hours, and the client may go away meanwhile.
     note.write()
     guard request["wait"]?.bool == true else { return [] }
-    let (pipelines, time) = (
-      await engine.pipelines.filter { namespace == nil || $0.key == namespace }, engine.parts.time
-    )
+    let all = await engine.pipelines.sorted { $0.key < $1.key }
+    let (pipelines, time) = (all.filter { namespace == nil || $0.key == namespace }, engine.parts.time)
     var synchronizations = 1
     let deadline = request["timeoutSeconds"]?.int.map { time.uptime + .seconds($0) }
     while !Task.isCancelled {
       var (isQuiet, held, failing): (Bool, [HeldReport], [HeldReport]) = (true, [], [])
-      for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) where await !pipeline.isQuiet {
+      for (name, pipeline) in pipelines where await !pipeline.isQuiet {
         let status = await pipeline.status
         isQuiet = isQuiet && status.isHeld
         guard let failure = status.heldBy ?? status.presentFailure else { continue }
         let report = HeldReport(namespace: name.text, cause: failure.cause)
         if status.isHeld { held.append(report) } else { failing.append(report) }
       }
-      let waiting = try await waiting(Set(pipelines.keys))
+      let waiting = try await waiting(Set(pipelines.map(\.key)))
       progress(["progress": ["waiting": .int(waiting), "failing": failing.controlJSON]])
       let isLate = deadline.map { time.uptime >= $0 } ?? false
       if isQuiet, waiting > 0 {
@@ -54,47 +53,44 @@ struct FlushCommand {
 
   /// The namespaces whose rows a gate keeps, each with the reason of the first gate that is shut.
   private func gated(
-    _ pipelines: [NamespaceName: NamespacePipeline], besides held: [HeldReport]
+    _ pipelines: [(key: NamespaceName, value: NamespacePipeline)], besides held: [HeldReport]
   ) async throws(Refused) -> [HeldReport] {
     var found: [HeldReport] = []
-    for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key })
-    where !held.contains(where: { $0.namespace == name.text }) {
-      let counts = try await handler.counts(of: name)
-      let rows =
-        counts.metas.keys.sorted().map { (RowKind.meta, $0) }
-        + counts.payloads.keys.sorted().map { (RowKind.payload, $0) }
-      for (kind, type) in rows {
-        // A report that came meanwhile waits for its timer only.
-        guard let gate = await pipeline.explain(kind, type), gate.gate != .timer else { continue }
+    for (name, pipeline) in pipelines where !held.contains(where: { $0.namespace == name.text }) {
+      let counts = try await handler.asking { try await handler.engine.parts.store.typeCounts(of: name) }
+      if let gate = await gate(of: pipeline, name, counts) {
         found.append(HeldReport(namespace: name.text, cause: gate.reason))
-        break
-      }
-      guard !found.contains(where: { $0.namespace == name.text }) else { continue }
-      for table in await tablesThatWait(name) {
-        guard let gate = await pipeline.synchronizing({ $0.explain(table) }), gate.gate != .recordInterval else {
-          continue
-        }
-        found.append(HeldReport(namespace: name.text, cause: gate.reason))
-        break
       }
     }
     return found
   }
 
-  private func waiting(_ namespaces: Set<NamespaceName>) async throws(Refused) -> Int {
-    let rows = try await handler.queues().filter { namespaces.contains($0.key) }.values.reduce(0) { sum, kinds in
-      kinds.values.reduce(sum) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] }
+  private func gate(of pipeline: NamespacePipeline, _ name: NamespaceName, _ counts: TypeCounts) async -> ShutGate? {
+    for (kind, types) in [(RowKind.meta, counts.metas), (.payload, counts.payloads)] {
+      for type in types.keys.sorted() {
+        // A report that came meanwhile waits for its timer only.
+        if let gate = await pipeline.explain(kind, type), gate.gate != .timer { return gate }
+      }
     }
+    for table in await tablesThatWait(name) {
+      if let gate = await pipeline.synchronizing({ $0.explain(table) }), gate.gate != .recordInterval { return gate }
+    }
+    return nil
+  }
+
+  private func waiting(_ namespaces: Set<NamespaceName>) async throws(Refused) -> Int {
+    let queues = try await handler.asking { try await handler.engine.parts.store.status() }
     let records = await handler.engine.parts.store.records
-    return namespaces.flatMap { records.tables(of: $0) }.reduce(rows) {
-      $0 + $1.ledger[.waiting] + $1.ledger[.claimed]
+    return namespaces.reduce(0) { sum, name in
+      let ledgers = (queues[name] ?? [:]).values.map(\.ledger) + records.tables(of: name).map(\.ledger)
+      return ledgers.reduce(sum) { $0 + $1.unsent }
     }
   }
 
   /// - Returns: whether changes of records wait for nothing but the next synchronization, which is asked for now.
-  private func synchronizeAgain(_ pipelines: [NamespaceName: NamespacePipeline]) async -> Bool {
+  private func synchronizeAgain(_ pipelines: [(key: NamespaceName, value: NamespacePipeline)]) async -> Bool {
     var isAsked = false
-    for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
+    for (name, pipeline) in pipelines {
       for table in await tablesThatWait(name) {
         let gate = await pipeline.synchronizing { $0.explain(table) }
         guard gate == nil || gate?.gate == .recordInterval else { continue }

@@ -42,7 +42,7 @@ struct Delivery: Sendable {
     case .upload(let event):
       if case .trigger(.network, _) = event { receiver.networkChanged(sending: queue.sendingCount) }
       if case .trigger(.reload, _) = event { receiver.configurationChanged() }
-      if upload.handle(event, now: now.instant.uptime) == .drain { begin() }
+      if upload.handle(event, now: now.instant.uptime) { begin() }
     case .restored(let record):
       retry = record
       if let pause = record.pause { _ = upload.handle(.failed(pause), now: now.instant.uptime) }
@@ -248,7 +248,7 @@ extension Delivery {
     queue.rest()
     let outcome = drain?.failure.map { UploadState.Event.failed($0) } ?? .ended
     drain = nil
-    guard upload.handle(outcome, now: now.instant.uptime) == .drain else { return [.ended(isOver: true)] }
+    guard upload.handle(outcome, now: now.instant.uptime) else { return [.ended(isOver: true)] }
     begin()
     return [.ended(isOver: false)] + proceed(now)
   }

@@ -98,19 +98,18 @@ struct CollectorProbe: Sendable {
 
   private func tokenFinding(_ verdict: ProbeAnswer.Verdict) -> Finding {
     let check = "token of \(names)"
+    let advice =
+      "let authorization.tokenFile name a file with a token that the collector accepts, then `prismctl reload`"
     switch verdict {
     case .ok: return Finding(check, .ok, "the collector takes it")
     case .notAsked: return Finding(check, .ok, "the collector needs no token")
     case .missing:
       return Finding(
-        check, .fault, "the collector at \(url) asks for a token, and no token is configured",
-        advice:
-          "let authorization.tokenFile name a file with a token that the collector accepts, then `prismctl reload`")
+        check, .fault, "the collector at \(url) asks for a token, and no token is configured", advice: advice)
     case .wrong, .unknown, .hidden:
       return Finding(
         check, .fault, "the collector at \(url) does not take the token of \(token?.path ?? "tokenFile")",
-        advice:
-          "let authorization.tokenFile name a file with a token that the collector accepts, then `prismctl reload`")
+        advice: advice)
     }
   }
 

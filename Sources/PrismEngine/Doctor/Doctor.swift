@@ -122,30 +122,23 @@ struct Doctor: Sendable {
 
   /// One for the namespaces that share a url, a key, a token and certificates.
   private func probes() async -> [CollectorProbe] {
-    var groups: [Place: (settings: [PipelineSettings], isProven: Bool)] = [:]
+    var groups: [[String?]: (settings: [PipelineSettings], isProven: Bool)] = [:]
     let (snapshot, pipelines) = (engine.hub.current, await engine.pipelines)
     for (name, configuration) in snapshot.namespaces.sorted(by: { $0.key < $1.key }) where configuration.url != nil {
       let settings = PipelineSettings(
-        namespace: name, snapshot: snapshot, automaticDeviceID: await engine.automaticDeviceID)
+        namespace: name, snapshot: snapshot, automaticDeviceID: engine.automaticDeviceID)
       let status = await pipelines[name]?.status
       let isProven = status.map { $0.provenURL == configuration.url && $0.hasProof } ?? false
-      groups[Place(configuration), default: ([], false)].settings.append(settings)
-      if isProven { groups[Place(configuration)]?.isProven = true }
+      let (tls, token) = (configuration.tls, configuration.token?.path)
+      let place = [configuration.url, configuration.keyId, token, tls.caFile?.path, tls.certFile?.path]
+      groups[place, default: ([], false)].settings.append(settings)
+      if isProven { groups[place]?.isProven = true }
     }
     return groups.values.compactMap { group in
       guard let first = group.settings.first, let configuration = first.configuration else { return nil }
       return CollectorProbe(
         url: configuration.url ?? "", namespaces: group.settings.map(\.namespace), deviceID: first.deviceID,
         key: first.key, token: configuration.token, tls: configuration.tls, isProven: group.isProven)
-    }
-  }
-
-  private struct Place: Hashable {
-    let url: String
-    let keyID: String?, tokenFile: String?, caFile: String?, certFile: String?
-    init(_ configuration: NamespaceConfiguration) {
-      (url, keyID, tokenFile) = (configuration.url ?? "", configuration.keyId, configuration.token?.path)
-      (caFile, certFile) = (configuration.tls.caFile?.path, configuration.tls.certFile?.path)
     }
   }
 

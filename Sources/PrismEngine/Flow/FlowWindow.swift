@@ -93,21 +93,13 @@ enum NoteStamp {
   }
 }
 
-/// The use of metered networks in the current window of 24 h, as `prismctl status` shows it.
-struct FlowUse: Sendable {
-  var usedBytes: Int
-  var allowedBytes: Int
-  var windowEndsIn: Duration
-}
-
 /// Both clocks, read at once.
 struct Instant: Sendable, Equatable {
   var uptime: Duration
   var unixMilliseconds: Int64
 
-  init(uptime: Duration, unixMilliseconds: Int64) {
-    (self.uptime, self.unixMilliseconds) = (uptime, unixMilliseconds)
-  }
+}
 
+extension Instant {
   init(_ time: any TimeSource) { self.init(uptime: time.uptime, unixMilliseconds: time.unixMilliseconds) }
 }

@@ -43,13 +43,17 @@ struct Gates: Sendable {
   /// The rest of the budget; nil if traffic costs nothing.
   var flowRestBytes: Int? {
     guard isMetered else { return nil }
-    var window = flow
-    window.roll(now)
     return max(0, (settings.configuration?.maxFlowBytes ?? 0) - window.usedBytes)
   }
 
   /// Traffic costs on the way to this namespace's collector.
   var isMetered: Bool { !isCarrying && network.kind == .metered && settings.collector?.isLoopback != true }
+
+  private var window: FlowWindow {
+    var window = flow
+    window.roll(now)
+    return window
+  }
 
   private var configurationGate: ShutGate? {
     if isStopping { return ShutGate(.stopping, "the daemon is stopping; the rest is sent after its next start") }
@@ -84,8 +88,6 @@ struct Gates: Sendable {
     case .unmetered: return nil
     case .none: return ShutGate(.network, "there is no network: \(network.reason)")
     case .metered:
-      var window = flow
-      window.roll(now)
       let allowed = settings.configuration?.maxFlowBytes ?? 0
       let needed = max(1, window.neededBytes)
       guard window.usedBytes > allowed - needed else { return nil }

@@ -124,7 +124,7 @@ extension NamespacePipeline {
   ) async {
     let (id, kind) = (packet.context.packetID, packet.context.kind)
     var outcome = DeliveryOutcome(.cancelled, mayHaveLeft: false)
-    do throws(SealFault) {
+    do {
       if let configuration {
         let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, pendingCount: pending, at: parts.time)
         // Another packet may have been answered meanwhile: wait.

@@ -14,7 +14,7 @@ struct PipelineStatus: Sendable {
   var provenURL: String?
   /// nil if no upload is requested.
   var nextTryIn: Duration?
-  var flow: FlowUse
+  var flow: FlowReport
   var windows: PerKind<SendWindow>
   var counters: PerKind<EngineCounters>
   var pulls = PullStatus()
@@ -52,9 +52,9 @@ extension PipelineStatus {
       lastSuccess: RowKind.all.compactMap { deliveries[$0].lastSuccess }.max(),
       lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: provenURL,
       nextTryIn: due.map { max(.zero, $0 - now.uptime) },
-      flow: FlowUse(
+      flow: FlowReport(
         usedBytes: window.usedBytes, allowedBytes: settings.configuration?.maxFlowBytes ?? 0,
-        windowEndsIn: window.remaining(now)),
+        windowEndsInSeconds: Int(window.remaining(now).secondsRoundedUp)),
       windows: PerKind(each: { deliveries[$0].receiver.window }), counters: PerKind(each: { deliveries[$0].counters }),
       pulls: pulls)
   }

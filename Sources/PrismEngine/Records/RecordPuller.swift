@@ -49,11 +49,11 @@ actor RecordPuller {
     request.tls = configuration.tls
     let answer = await source.download(request)
     var result = PullResult(verdict: .failed(PullFailure(cause: "", reach: .all)), bytes: answer.bytesOnWire)
-    do throws(PullFailure) {
+    do {
       let opened = try open(answer, to: question, key: key.secret, pull)
       (result.verdict, result.isWholeTable) = try await apply(opened, pull)
       clocks.tellOfFirst(pull.settings.namespace)
-    } catch { result.verdict = .failed(error) }
+    } catch { result.verdict = .failed(PullFailure(error)) }
     return result
   }
 
@@ -68,7 +68,7 @@ actor RecordPuller {
 
   private func open(
     _ answer: DownloadAnswer, to question: DownQuestion, key: Secret, _ pull: TablePull
-  ) throws(PullFailure) -> Opened {
+  ) throws -> Opened {
     guard case .response(200, let headers, _) = answer.outcome, let body = answer.body else {
       throw PullFailure(answer.outcome, now: time.unixMilliseconds)
     }
@@ -84,25 +84,22 @@ actor RecordPuller {
       pull.table, of: pull.settings.namespace, tables: pull.settings.configuration?.tables ?? [],
       clockAheadMilliseconds: abs(ahead) >= Self.clockDifferenceMin ? ahead : 0)
     let unpackedMax = (pull.table.maxRecord + DownOperation.countMax + 1) * (DownLine.bytesMax + 1)
-    do throws(PacketError) {
-      let reader = DownReader(key: key, unpackedBytesMax: unpackedMax)
-      let lines = try reader.open(read, body: body, mac: headers["prism-mac"])
-      clocks.note(
-        ServerClock(unixMilliseconds: read.sentTime, uptime: time.uptime), of: pull.settings.namespace)
-      return Opened(lines: lines, target: target, isChainBroken: read.isChainBroken)
-    } catch { throw PullFailure(error) }
+    let reader = DownReader(key: key, unpackedBytesMax: unpackedMax)
+    let lines = try reader.open(read, body: body, mac: headers["prism-mac"])
+    clocks.note(ServerClock(unixMilliseconds: read.sentTime, uptime: time.uptime), of: pull.settings.namespace)
+    return Opened(lines: lines, target: target, isChainBroken: read.isChainBroken)
   }
 
   // MARK: To the store
 
   private func apply(
     _ opened: Opened, _ pull: TablePull
-  ) async throws(PullFailure) -> (verdict: PullResult.Verdict, isWhole: Bool) {
+  ) async throws -> (verdict: PullResult.Verdict, isWhole: Bool) {
     var opened = opened
     opened.target.settledBefore = pull.settledBefore
     var reading = DownReading(table: pull.table.name, after: pull.after)
     var operations: [DownOperation] = []
-    while let line = try Self.next(opened.lines, &reading) {
+    while let line = try opened.lines.next().map({ try reading.read($0) }) {
       switch line {
       case .head(let head):
         let change = try await meet(head, pull, missing: opened.isChainBroken ? pull.lastPacket : nil)
@@ -114,50 +111,34 @@ actor RecordPuller {
       case .record: break
       }
     }
-    let sequence: Int64
-    do { sequence = try reading.finish() } catch { throw PullFailure(error) }
+    let sequence = try reading.finish()
     let page = DownPage(
       operations: operations, after: pull.after ?? 0, sequence: sequence, othersThrough: pull.othersThrough)
-    do {
-      return (.applied(try await store.apply(page, to: opened.target), sequence: sequence), false)
-    } catch { throw PullFailure(error) }
+    return (.applied(try await store.apply(page, to: opened.target), sequence: sequence), false)
   }
 
   /// A store that answers with all records of a table of which it sent newer numbers, or that does not know the table any
   /// more, knows less than it did.
   private func meet(
     _ head: DownHead, _ pull: TablePull, missing: PacketID?
-  ) async throws(PullFailure) -> MetStore.Change {
+  ) async throws(StoreError) -> MetStore.Change {
     guard let mark = head.store else { return .same }
     let knowsLess = pull.after.map { head.isFull && (head.sequence < $0 || head.isUnheard && pull.holdsRecords) }
-    do {
-      return try await store.meet(
-        mark, knowsLess: knowsLess ?? false, missing: missing, in: pull.settings.namespace)
-    } catch { throw PullFailure(error) }
-  }
-
-  private static func next(_ lines: DownLines, _ reading: inout DownReading) throws(PullFailure) -> DownLine? {
-    let line: [UInt8]?
-    do { line = try lines.next() } catch { throw PullFailure(error) }
-    guard let line else { return nil }
-    do { return try reading.read(line) } catch { throw PullFailure(error) }
+    return try await store.meet(mark, knowsLess: knowsLess ?? false, missing: missing, in: pull.settings.namespace)
   }
 
   private func applyWhole(
     _ head: DownHead, _ opened: Opened, _ reading: DownReading, _ pull: TablePull
-  ) async throws(PullFailure) -> DownOutcome {
+  ) async throws -> DownOutcome {
     guard head.count <= pull.table.maxRecord else {
       throw PullFailure(
         cause: "the server has \(head.count) records in \(pull.table.name), and its maxRecord is "
           + "\(pull.table.maxRecord): raise it", reach: .table)
     }
-    let content: Int64
-    do { content = try await store.beginTable(opened.target) } catch { throw PullFailure(error) }
-    do throws(PullFailure) {
+    let content = try await store.beginTable(opened.target)
+    do {
       try await stage(head, opened, reading, in: content)
-      do {
-        return try await store.finishTable(content, opened.target, sequence: head.sequence)
-      } catch { throw PullFailure(error) }
+      return try await store.finishTable(content, opened.target, sequence: head.sequence)
     } catch {
       try? await store.dropTable(content)  // a store that fails forgets it by itself
       throw error
@@ -166,40 +147,38 @@ actor RecordPuller {
 
   private func stage(
     _ head: DownHead, _ opened: Opened, _ reading: DownReading, in content: Int64
-  ) async throws(PullFailure) {
+  ) async throws {
     var reading = reading
     var (records, bytes): ([DownRecord], Int) = ([], 0)
     while true {
-      let line = try Self.next(opened.lines, &reading)
+      let line = try opened.lines.next().map { try reading.read($0) }
       if case .record(let record) = line {
         records.append(record)
         bytes += record.fields.count
       }
       if line == nil || records.count >= Self.recordsPerStep || bytes >= Self.bytesPerStep {
         if Task.isCancelled { throw PullFailure(cause: "the daemon is stopping", reach: .all) }
-        do throws(StoreError) {
-          guard try await store.add(records, sequence: head.sequence, to: content) else {
-            throw StoreError.unavailable("it was opened again")
-          }
-        } catch { throw PullFailure(error) }
+        guard try await store.add(records, sequence: head.sequence, to: content) else {
+          throw StoreError.unavailable("it was opened again")
+        }
         (records, bytes) = ([], 0)
       }
       if line == nil { break }
     }
-    do { _ = try reading.finish() } catch { throw PullFailure(error) }
+    _ = try reading.finish()
   }
 }
 
 extension PullFailure {
-  fileprivate init(_ error: PacketError) {
-    self.init(cause: "the answer can't be read: \(error.rawValue)", reach: error == .internal ? .all : .table)
+  fileprivate init(_ error: any Error) {
+    switch error {
+    case let failure as PullFailure: self = failure
+    case let error as PacketError:
+      self.init(cause: "the answer can't be read: \(error.rawValue)", reach: error == .internal ? .all : .table)
+    case let fault as DownFault: self.init(cause: fault.message, reach: .table, asksForAll: fault == .order)
+    default: self.init(cause: "the store failed: \(error)", reach: .all)
+    }
   }
-
-  fileprivate init(_ fault: DownFault) {
-    self.init(cause: fault.message, reach: .table, asksForAll: fault == .order)
-  }
-
-  fileprivate init(_ error: StoreError) { self.init(cause: "the store failed: \(error.description)", reach: .all) }
 
   /// - Parameter outcome: not 200. - Parameter now: milliseconds since 1970, for a `Retry-After` that is a date.
   fileprivate init(_ outcome: PostAnswer.Outcome, now: Int64) {

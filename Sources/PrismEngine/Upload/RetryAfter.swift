@@ -9,24 +9,14 @@ enum RetryAfter {
   /// nil for what is neither a number of seconds nor a date, and for a date that is not ahead.
   /// - Parameter serverDate: the answer's `Date`; a date is measured from it, so that a wrong clock here is no matter.
   static func parse(_ value: String, serverDate: String?, now: Int64) -> Duration? {
-    let text = value.trimmingBlanks
+    let text = value.trimmed
     guard !text.isEmpty else { return nil }
-    if text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
+    if text.utf8.allSatisfy(\.isASCIIDigit) {
       return min(longest, .seconds(Int64(text) ?? .max / 2))
     }
     guard let date = HTTPDate.unixMilliseconds(text, now: now) else { return nil }
-    let start = serverDate.flatMap { HTTPDate.unixMilliseconds($0.trimmingBlanks, now: now) } ?? now
+    let start = serverDate.flatMap { HTTPDate.unixMilliseconds($0.trimmed, now: now) } ?? now
     return date > start ? min(longest, .milliseconds(date - start)) : nil
-  }
-}
-
-extension String {
-  /// Without the blanks and tabs around it that HTTP allows in a header's value.
-  var trimmingBlanks: String {
-    let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-    let start = utf8.firstIndex { !isBlank($0) } ?? endIndex
-    let end = utf8.lastIndex { !isBlank($0) }.map { utf8.index(after: $0) } ?? start
-    return String(self[start..<end])
   }
 }
 
@@ -40,13 +30,13 @@ enum HTTPDate {
     let words = text.split(separator: " ", omittingEmptySubsequences: true).map(String.init)
     switch words.count {
     case 6 where words[5] == "GMT":  // Sun, 06 Nov 1994 08:49:37 GMT
-      return instant(day: words[1], month: words[2], year: digits(words[3], 4), time: words[4])
+      return instant(day: words[1], month: words[2], year: digits(words[3], 4...4), time: words[4])
     case 4 where words[3] == "GMT":  // Sunday, 06-Nov-94 08:49:37 GMT
       let date = words[1].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
-      guard date.count == 3, let short = digits(date[2], 2) else { return nil }
+      guard date.count == 3, let short = digits(date[2], 2...2) else { return nil }
       return instant(day: date[0], month: date[1], year: fullYear(short, now: now), time: words[2])
     case 5:  // Sun Nov  6 08:49:37 1994
-      return instant(day: words[2], month: words[1], year: digits(words[4], 4), time: words[3])
+      return instant(day: words[2], month: words[1], year: digits(words[4], 4...4), time: words[3])
     default: return nil
     }
   }
@@ -61,7 +51,7 @@ enum HTTPDate {
   }
 
   private static func secondOfDay(_ text: String) -> Int64? {
-    let parts = text.split(separator: ":", omittingEmptySubsequences: false).map { digits(String($0), 2) }
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false).map { digits(String($0), 2...2) }
     guard parts.count == 3, let hour = parts[0], let minute = parts[1], let second = parts[2] else { return nil }
     guard hour < 24, minute < 60, second < 61 else { return nil }  // 60: a leap second
     return hour * 3600 + minute * 60 + second
@@ -74,12 +64,7 @@ enum HTTPDate {
     return year > thisYear + 50 ? year - 100 : year
   }
 
-  private static func digits(_ text: String, _ count: Int) -> Int64? { digits(text, count...count) }
-
   private static func digits(_ text: String, _ counts: ClosedRange<Int>) -> Int64? {
-    guard counts.contains(text.utf8.count),
-      text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
-    else { return nil }
-    return Int64(text)
+    counts.contains(text.utf8.count) && text.utf8.allSatisfy(\.isASCIIDigit) ? Int64(text) : nil
   }
 }

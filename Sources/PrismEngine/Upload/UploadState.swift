@@ -45,66 +45,47 @@ enum UploadState: Sendable, Equatable {
     case reread
   }
 
-  enum Action: Sendable, Equatable {
-    case drain
-    /// Ask again (`wanted`) then, on the uptime clock.
-    case wait(until: Duration)
-    case nothing
-  }
-
   var isDraining: Bool { if case .draining = self { true } else { false } }
 
-  mutating func handle(_ event: Event, now: Duration) -> Action {
+  /// - Returns: whether packets are to leave now.
+  mutating func handle(_ event: Event, now: Duration) -> Bool {
     switch (self, event) {
     case (.idle, .wanted):
       self = .draining()
-      return .drain
+      return true
     case (.paused(let pause), .wanted):
-      guard now >= pause.until else { return .wait(until: pause.until) }
+      guard now >= pause.until else { return false }
       self = .draining()
-      return .drain
+      return true
     case (.paused(var pause), .trigger(let trigger, let tryAt)):
       if pause.reason.ends(by: trigger) { pause.until = min(pause.until, tryAt) }
       self = .paused(pause)
-      return .wait(until: pause.until)
-    case (.draining(_, let triggers), .wanted):
-      self = .draining(isWanted: true, triggers: triggers)
-      return .nothing
+    case (.draining(_, let triggers), .wanted): self = .draining(isWanted: true, triggers: triggers)
     case (.draining(let isWanted, let triggers), .trigger(let trigger, _)):
       self = .draining(isWanted: isWanted, triggers: triggers.union([trigger]))
-      return .nothing
     case (.draining(let isWanted, _), .ended):
       self = isWanted ? .draining() : .idle
-      return isWanted ? .drain : .nothing
+      return isWanted
     case (.draining(_, let triggers), .failed(var pause)):
       if triggers.contains(where: pause.reason.ends(by:)) { pause.until = min(pause.until, now) }
       self = .paused(pause)
-      return .wait(until: pause.until)
     // Taken up again after a restart; or another packet was answered during the pause, and made it longer.
-    case (.idle, .failed(let pause)), (.paused, .failed(let pause)):
-      self = .paused(pause)
-      return .wait(until: pause.until)
-    case (.idle, .stop), (.draining, .stop), (.paused, .stop), (.stopped, _):
-      self = .stopped
-      return .nothing
-    case (.idle, .ended), (.idle, .trigger), (.paused, .ended):
-      return .nothing  // late or merged requests are normal
+    case (.idle, .failed(let pause)), (.paused, .failed(let pause)): self = .paused(pause)
+    case (.idle, .stop), (.draining, .stop), (.paused, .stop), (.stopped, _): self = .stopped
+    case (.idle, .ended), (.idle, .trigger), (.paused, .ended): break  // late or merged requests are normal
     }
+    return false
   }
 }
 
 extension UploadState.Pause.Reason {
   /// A pause that a collector asked for is kept, unless it is another collector now.
   func ends(by trigger: UploadState.RetryTrigger) -> Bool {
-    switch (self, trigger) {
-    case (_, .newCollector): true
-    case (.failure, .network), (.failure, .flush), (.failure, .reload): true
-    case (.held, .flush), (.held, .reload), (.held, .reread): true
-    case (.held, .network): false
-    case (.failure, .reread), (.store, .reread): false
-    case (.asked, .network), (.asked, .flush), (.asked, .reload), (.asked, .reread): false
-    case (.store, .network): false
-    case (.store, .flush), (.store, .reload): true
+    switch self {
+    case .failure: trigger != .reread
+    case .held: trigger != .network
+    case .asked: trigger == .newCollector
+    case .store: trigger != .network && trigger != .reread
     }
   }
 }

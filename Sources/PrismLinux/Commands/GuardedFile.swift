@@ -10,25 +10,11 @@ struct GuardedFile {
     init(_ message: String) { self.message = message }
   }
 
-  /// A file or a folder, by any of its paths.
-  struct Identity: Hashable {
-    let device: UInt64, inode: UInt64
-
-    init(_ facts: stat) { (device, inode) = (UInt64(facts.st_dev), UInt64(facts.st_ino)) }
-
-    /// nil if there is nothing at the path.
-    init?(at path: String) {
-      var facts = stat()
-      guard stat(path, &facts) == 0 else { return nil }
-      self.init(facts)
-    }
-  }
-
   /// Folders that are not entered, and files that are not read.
-  private let secrets: Set<Identity>
+  private let secrets: Set<FileIdentity>
 
   /// - Parameter secret: paths of folders and files, as they are now.
-  init(secret paths: [String]) { secrets = Set(paths.compactMap { Identity(at: $0) }) }
+  init(secret paths: [String]) { secrets = Set(paths.compactMap { FileIdentity(path: $0, followsLinks: true) }) }
 
   /// - Parameter path: absolute, without `.`, `..` and empty parts. - Parameter bytesMax: a larger file is not read.
   func read(_ path: String, bytesMax: Int) throws(Fault) -> [UInt8] {
@@ -37,11 +23,14 @@ struct GuardedFile {
     var facts = stat()
     guard fstat(file, &facts) == 0 else { throw Self.failure("can't be looked at") }
     guard facts.st_mode & S_IFMT == S_IFREG else { throw Fault("it is not a regular file") }
-    guard !secrets.contains(Identity(facts)) else { throw Self.secret }
+    guard !secrets.contains(FileIdentity(facts)) else { throw Self.secret }
     // Another name of a file may lie where the pattern leads.
     guard facts.st_nlink == 1 else { throw Fault("it has \(facts.st_nlink) names (hard links), must have one") }
     guard facts.st_size <= bytesMax else { throw Self.tooLarge(Int(facts.st_size), bytesMax) }
-    return try content(of: file, bytesMax: bytesMax)
+    do throws(FileError) { return try SmallFile.read(file, of: path, bytesMax: bytesMax) } catch {
+      if case .tooLarge = error.cause { throw Self.tooLarge(bytesMax + 1, bytesMax) }  // it grows
+      throw Self.failure("can't be read")
+    }
   }
 
   private func open(_ path: String) throws(Fault) -> Int32 {
@@ -59,25 +48,12 @@ struct GuardedFile {
       folder = next
       var facts = stat()
       guard fstat(folder, &facts) == 0 else { throw Self.failure("can't be looked at") }
-      guard !secrets.contains(Identity(facts)) else { throw Self.secret }
+      guard !secrets.contains(FileIdentity(facts)) else { throw Self.secret }
     }
     // A pipe or a device must not keep it waiting.
     let file = openat(folder, parts[parts.count - 1], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     guard file >= 0 else { throw Self.failure("can't be opened") }
     return file
-  }
-
-  private func content(of file: Int32, bytesMax: Int) throws(Fault) -> [UInt8] {
-    var content: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 256 * 1024)
-    while true {
-      let count = Glibc.read(file, &chunk, chunk.count)
-      if count < 0 && errno == EINTR { continue }
-      guard count >= 0 else { throw Self.failure("can't be read") }
-      if count == 0 { return content }
-      content += chunk[..<count]
-      guard content.count <= bytesMax else { throw Self.tooLarge(content.count, bytesMax) }
-    }
   }
 
   private static let secret = Fault("it is, or lies in, a folder of keys or of the daemon's state, which is never read")

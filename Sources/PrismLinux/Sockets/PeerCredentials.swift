@@ -9,14 +9,12 @@ public struct PeerCredentials: Sendable, Equatable {
   public var userID: UInt32, groupID: UInt32
   /// The supplementary groups; `groupID` need not be among them.
   public var groupIDs: Set<UInt32>
+}
 
-  public init(processID: Int32, userID: UInt32, groupID: UInt32, groupIDs: Set<UInt32> = []) {
-    (self.processID, self.userID, self.groupID, self.groupIDs) = (processID, userID, groupID, groupIDs)
-  }
-
+extension PeerCredentials {
   /// nil when `descriptor` isn't a connected Unix socket.
   public init?(of descriptor: Int32) {
-    (processID, userID, groupID) = (0, 0, 0)
+    self.init(processID: 0, userID: 0, groupID: 0, groupIDs: [])
     guard prism_peer_credentials(descriptor, &processID, &userID, &groupID) == 0 else { return nil }
     groupIDs = Self.groups(of: descriptor)
   }

@@ -1,3 +1,5 @@
+import PrismBase
+
 /// Puts an HTTP answer together from what arrives, within bounds: the other side may send without end.
 ///
 /// Interim answers (1xx) are skipped, and trailers are not headers. A header given more than once is joined by ", "
@@ -71,9 +73,7 @@ struct AnswerCollector {
   }
 
   private mutating func beginAnswer(statusLine: Slice<UnsafeRawBufferPointer>) {
-    let code = statusLine.drop { $0 != UInt8(ascii: " ") }.dropFirst().prefix {
-      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
-    }
+    let code = statusLine.drop { $0 != UInt8(ascii: " ") }.dropFirst().prefix(while: \.isASCIIDigit)
     status = Int(String(decoding: code, as: UTF8.self))
     headers = [:]
     lastName = nil
@@ -93,9 +93,6 @@ struct AnswerCollector {
   }
 
   private static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-    let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-    let head = bytes.drop(while: isBlank)
-    let end = head.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? head.startIndex
-    return String(decoding: head[head.startIndex..<end], as: UTF8.self)
+    String(decoding: bytes, as: UTF8.self).trimmed
   }
 }

@@ -15,16 +15,10 @@ final class TransferMailbox: Sendable {
     let finish: @Sendable (PostAnswer) -> Void
   }
 
-  struct Work {
-    var jobs: [Job]
-    /// Of all that were cancelled and not yet forgotten; those that already finished may be among them.
-    var cancelled: Set<ID>
-    var isStopped: Bool
-  }
-
-  private struct State {
+  struct State {
     var lastID: ID = 0
     var jobs: [Job] = []
+    /// Of all that were cancelled and not yet forgotten; those that already finished may be among them.
     var cancelled: Set<ID> = []
     var isStopped = false
     var hasThread = false
@@ -78,10 +72,11 @@ final class TransferMailbox: Sendable {
     state.withLock { $0.multi = UInt(bitPattern: multi) }
   }
 
-  func take() -> Work {
+  /// Takes the jobs; the rest is as it is.
+  func take() -> State {
     state.withLock { state in
       defer { state.jobs = [] }
-      return Work(jobs: state.jobs, cancelled: state.cancelled, isStopped: state.isStopped)
+      return state
     }
   }
 

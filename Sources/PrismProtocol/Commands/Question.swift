@@ -28,8 +28,6 @@ public struct Question: Equatable, Sendable {
   /// The most that may leave each device, 1 KiB to 1 GiB.
   public var bytesMax = 256 << 10
 
-  public init(type: ReportType) { self.type = type }
-
   /// - Throws: `question` for arguments that are no question.
   public init(_ args: [String: CommandValue]) throws(CommandFault) {
     var rest = args

@@ -29,21 +29,9 @@ extension ControlRequest.Command {
   /// The lowest role that may ask for it. `config-diff` reads any file with the daemon's rights, and the listing of dead
   /// letters shows ids and answers of every namespace: neither is for readers.
   public var role: ControlRole {
-    switch self {
-    case .status, .network, .explain, .trace, .tail, .doctor, .configShow: .reader
-    case .flush, .reload, .remove, .export, .deadList, .deadShow, .deadRequeue, .deadDrop, .configDiff, .carry,
-      .carrySettle, .acceptStore, .ack:
-      .full
-    }
+    [.status, .network, .explain, .trace, .tail, .doctor, .configShow].contains(self) ? .reader : .full
   }
 
   /// Each use is one line of the daemon's log: it changes something, or hands out the content of reports.
-  public var isLogged: Bool {
-    switch self {
-    case .flush, .reload, .remove, .export, .deadShow, .deadRequeue, .deadDrop, .carry, .carrySettle, .acceptStore,
-      .ack:
-      true
-    case .status, .network, .explain, .trace, .tail, .doctor, .configShow, .deadList, .configDiff: false
-    }
-  }
+  public var isLogged: Bool { role == .full && self != .deadList && self != .configDiff }
 }

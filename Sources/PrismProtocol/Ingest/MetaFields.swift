@@ -14,10 +14,6 @@ public struct MetaFields: Sendable, Equatable {
   /// All members of `common` can follow the members of the meta: it has some, and their keys are others.
   public private(set) var isApart = false
 
-  /// Of the members that say a meta's type and when it was made.
-  public static let typeAndTimeKeys = ["MONITOR_TYPE", "CREATE_TIME", "SYS_CLOCK_STEP", "SYS_CLOCK_BOOT"]
-    .map { Array($0.utf8) }
-
   /// - Parameter common: the members that are to follow those of `meta`.
   /// - Throws: where `meta` is not exactly one JSON object in UTF-8.
   public init(_ meta: Span<UInt8>, before common: CommonMembers? = nil) throws(JSONError) {

@@ -1,7 +1,7 @@
 /// A JSON value as a tree (RFC 8259), for what is not on the hot path: control messages, configuration, answers.
 ///
 /// Members keep their order. Numbers keep their text, so a 64-bit integer or a long decimal passes through unharmed.
-public indirect enum JSONValue: Equatable, Sendable {
+public indirect enum JSONValue: Codable, Equatable, Sendable {
   case null
   case bool(Bool)
   case number(String)
@@ -10,7 +10,7 @@ public indirect enum JSONValue: Equatable, Sendable {
   case object([Member])
 
   /// A key with its value; an object keeps their order.
-  public struct Member: Equatable, Sendable {
+  public struct Member: Codable, Equatable, Sendable {
     /// The key without escapes.
     public let key: String
     /// The value of the member.

@@ -26,9 +26,4 @@ public struct ProbeAnswer: ControlMessage {
   public var time = 0
 
   public init() {}
-
-  public static let fields: [ControlField<ProbeAnswer>] = [
-    .init("collector", \.collector), .init("versions", \.versions), .init("key", \.key), .init("token", \.token),
-    .init("refusedNamespaces", \.refusedNamespaces), .init("time", \.time),
-  ]
 }

@@ -14,10 +14,10 @@ public struct ProbeQuestion: ControlMessage {
   /// The sender's clock, in milliseconds since 1970.
   public var time = 0
 
-  public init() {}
+  private enum CodingKeys: String, CodingKey {
+    case version, device, namespaces, nonce, time
+    case keyID = "keyId"
+  }
 
-  public static let fields: [ControlField<ProbeQuestion>] = [
-    .init("version", \.version), .init("device", \.device), .init("namespaces", \.namespaces), .init("keyId", \.keyID),
-    .init("nonce", \.nonce), .init("time", \.time),
-  ]
+  public init() {}
 }

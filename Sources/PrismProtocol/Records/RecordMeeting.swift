@@ -3,13 +3,9 @@ public struct RecordMeeting: Equatable, Sendable {
   /// The record is here as the server has it; else as it was here.
   public var takesRemote: Bool
   /// Both sides had changed it, and one change is lost.
-  public var isConflict: Bool
+  public var isConflict = false
   /// Nothing of the record stays here.
-  public var isGone: Bool
-
-  public init(takesRemote: Bool, isConflict: Bool = false, isGone: Bool = false) {
-    (self.takesRemote, self.isConflict, self.isGone) = (takesRemote, isConflict, isGone)
-  }
+  public var isGone = false
 }
 
 extension RecordStanding {

@@ -1,8 +1,8 @@
 /// Where every report of one namespace and kind went. In the store its counters change in the same transaction as the
 /// rows they speak of, so that after every commit `stored` equals the sum of the others (docs/store.md).
-public struct Ledger: Equatable, Sendable {
+public struct Ledger: Codable, Equatable, Sendable {
   /// The places where a stored row is, or where it went.
-  public enum Account: String, Sendable, CaseIterable {
+  public enum Account: String, Codable, Sendable, CaseIterable {
     case waiting, claimed, delivered, expired, evicted, cleared, dead, removed, corrupt
     /// In the ring of its namespace (`keep: ring`), or given up there for newer ones.
     case kept, overwritten
@@ -20,6 +20,9 @@ public struct Ledger: Equatable, Sendable {
     set { counts[account] = newValue == 0 ? nil : newValue }
   }
 
+  /// Rows that are to be sent.
+  public var unsent: Int { self[.waiting] + self[.claimed] }
+
   /// The identity of the ledger.
   public var isBalanced: Bool { stored == counts.values.reduce(0, +) }
 
@@ -33,7 +36,7 @@ public struct Ledger: Equatable, Sendable {
   /// them are claimed.
   @discardableResult
   public mutating func count(claimed: Int) -> Bool {
-    let isPossible = claimed <= self[.waiting] + self[.claimed]
+    let isPossible = claimed <= unsent
     move(min(claimed - self[.claimed], self[.waiting]), from: .waiting, to: .claimed)
     return isPossible
   }

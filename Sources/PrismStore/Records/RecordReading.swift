@@ -56,7 +56,7 @@ public struct RecordReading: Sendable {
   /// Whether a change waits, an operation has no answer yet, or records are to be sent again.
   public func hasWork(_ namespace: NamespaceName) -> Bool {
     store(of: namespace)?.isMarking == true
-      || tables(of: namespace).contains { $0.ledger[.waiting] + $0.ledger[.claimed] > 0 }
+      || tables(of: namespace).contains { $0.ledger.unsent > 0 }
   }
 
   /// A synchronization that begins now takes the changes up to this number.

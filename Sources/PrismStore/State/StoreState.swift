@@ -53,7 +53,7 @@ struct StoreState {
 
   /// Rows of any queue wait, are in flight, kept or dead letters.
   var holdsRows: Bool {
-    queues.contains { $0.ledger[.waiting] + $0.ledger[.claimed] + $0.ledger[.dead] + $0.ledger[.kept] > 0 }
+    queues.contains { $0.ledger.unsent + $0.ledger[.dead] + $0.ledger[.kept] > 0 }
   }
 
   /// Of delivered rows that are still in their tables (`RowSegment`), of all queues.

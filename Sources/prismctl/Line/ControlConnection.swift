@@ -1,6 +1,6 @@
-import CLinux
 import Glibc
 import PrismBase
+import PrismClient
 import PrismProtocol
 
 /// Asks the daemon over its control socket: one request, one or more answers, the last with `"done":true`.
@@ -29,18 +29,17 @@ struct ControlConnection {
       throw .usage(
         "the control socket's path is empty; look at --control and $PRISM_CONTROL (unset it for the usual one)")
     }
-    let descriptor = try connected()
-    defer { close(descriptor) }
-    try send(descriptor, request.bytes + [UInt8(ascii: "\n")])
-    var input: [UInt8] = []
-    while true {
-      while let end = input.firstIndex(of: UInt8(ascii: "\n")) {
-        let line = Array(input[..<end])
-        input.removeFirst(end + 1)
-        if try take(line, onAnswer) { return }
+    var failure: Failure?
+    do throws(ClientError) {
+      let stream = try SocketStream(path: path, timeout: timeoutSeconds.map { .seconds($0) })
+      try stream.exchange(request.bytes + [UInt8(ascii: "\n")]) { line in
+        do throws(Failure) { return try take(line, onAnswer) } catch {
+          failure = error
+          return true
+        }
       }
-      input += try receive(descriptor)
-    }
+    } catch { throw self.failure(error) }
+    if let failure { throw failure }
   }
 
   /// Answers whether it was the last.
@@ -59,44 +58,19 @@ struct ControlConnection {
     return line[Answers.done] ?? false
   }
 
-  private func connected() throws(Failure) -> Int32 {
-    guard let address = UnixAddress(path: path) else {
-      throw .usage("--control: a socket's path has at most \(UnixAddress.pathBytesMax) bytes")
+  private func failure(_ error: ClientError) -> Failure {
+    guard case .unreachable(_, let code) = error else {
+      let what =
+        if case .timedOut = error { "does not answer" } else { "closed the connection before its answer was complete" }
+      return Failure(Failure.unavailable, "\(path): the daemon \(what)")
     }
-    let descriptor = address.connect()
-    guard descriptor >= 0 else {
-      if errno == EACCES || errno == EPERM {
-        throw Failure(
-          Failure.notPermitted, "\(path): \(Files.reason()); run it as root, or as a member of control.group")
-      }
-      throw Failure(
-        Failure.unavailable, "\(path): \(Files.reason()); is prismd running (`systemctl status prismd`)?")
-    }
-    if let timeoutSeconds {
-      var limit = timeval(tv_sec: timeoutSeconds, tv_usec: 0)
-      setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-    }
-    return descriptor
-  }
-
-  private func send(_ descriptor: Int32, _ bytes: [UInt8]) throws(Failure) {
-    let count = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-    // A daemon that refuses this user may have closed already: what it said can be read all the same.
-    guard count == bytes.count || errno == EPIPE || errno == ECONNRESET else {
-      throw Failure(Failure.unavailable, "\(path): \(Files.reason())")
-    }
-  }
-
-  private func receive(_ descriptor: Int32) throws(Failure) -> ArraySlice<UInt8> {
-    var chunk = [UInt8](repeating: 0, count: 64 * 1024)
-    while true {
-      let count = recv(descriptor, &chunk, chunk.count, 0)
-      if count > 0 { return chunk[..<count] }
-      if count < 0 && errno == EINTR { continue }
-      guard count == 0 || errno != EAGAIN else {
-        throw Failure(Failure.unavailable, "\(path): the daemon does not answer")
-      }
-      throw Failure(Failure.unavailable, "\(path): the daemon closed the connection before its answer was complete")
+    let reason = String(cString: strerror(code))
+    switch code {
+    case ENAMETOOLONG: return .usage("--control: a socket's path has at most \(UnixAddress.pathBytesMax) bytes")
+    case EACCES, EPERM:
+      return Failure(Failure.notPermitted, "\(path): \(reason); run it as root, or as a member of control.group")
+    default:
+      return Failure(Failure.unavailable, "\(path): \(reason); is prismd running (`systemctl status prismd`)?")
     }
   }
 }

@@ -17,8 +17,10 @@ struct StatusTable {
     let width = max(16, min(longest + 1, columns.map { $0 - Self.queueWidth } ?? .max))
     var tables: [String] = []
     if !namespaces.isEmpty {
-      tables += ["", Self.queueHeader(width)] + namespaces.flatMap { Self.queues($0.name, $0.value, width) }
-      tables += ["", Self.deliveryHeader(width)] + namespaces.map { Self.delivery($0.name, $0.value, width) }
+      tables += ["", Self.row("NAMESPACE", "KIND", Self.queueTitles, Self.queueWidths, width)]
+      tables += namespaces.flatMap { Self.queues($0.name, $0.value, width) }
+      tables += ["", Self.row("NAMESPACE", "STATE", Self.deliveryTitles, Self.deliveryWidths, width)]
+      tables += namespaces.map { Self.delivery($0.name, $0.value, width) }
     }
     let quiet = "namespace".counted(all.count - namespaces.count)
     if isFolded, all.count > namespaces.count { tables += ["", "\(quiet) with nothing to tell; --all shows all"] }
@@ -103,9 +105,10 @@ struct StatusTable {
   private static let kindWidth = 8
   private static var queueWidth: Int { kindWidth + queueWidths.reduce(0, +) }
 
-  private static func queueHeader(_ width: Int) -> String {
-    "NAMESPACE".padded(width) + "KIND".padded(kindWidth)
-      + zip(queueTitles, queueWidths).map { $0.paddedLeft($1) }.joined()
+  private static func row(
+    _ name: String, _ kind: String, _ figures: [String], _ widths: [Int], _ width: Int
+  ) -> String {
+    name.fitted(width) + kind.padded(kindWidth) + zip(figures, widths).map { $0.paddedLeft($1) }.joined()
   }
 
   private static func queues(_ name: String, _ namespace: NamespaceReport, _ width: Int) -> [String] {
@@ -115,30 +118,22 @@ struct StatusTable {
         String(queue.waiting), String(queue.claimed), String(queue.dead), bytes(queue.bytes),
         duration(queue.oldestAgeSeconds), String(queue.ledger[.delivered]),
       ]
-      return name.fitted(width) + kind.name.padded(kindWidth)
-        + zip(figures, queueWidths).map { $0.paddedLeft($1) }.joined()
+      return row(name, kind.name, figures, queueWidths, width)
     }
   }
 
   // MARK: The state of delivery
 
-  private static func deliveryHeader(_ width: Int) -> String {
-    delivery("NAMESPACE", "STATE", "CIRCUIT", "LAST SUCCESS", "NEXT TRY", "METERED FLOW", width)
-  }
+  private static let deliveryTitles = ["CIRCUIT", "LAST SUCCESS", "NEXT TRY", "METERED FLOW"]
+  private static let deliveryWidths = [9, 22, 9, 14]
 
   private static func delivery(_ name: String, _ namespace: NamespaceReport, _ width: Int) -> String {
-    let success = namespace.lastSuccess.map { $0.prefix(19) + "Z" } ?? "-"
-    return delivery(
-      name, namespace.state, namespace.circuit, String(success),
+    let figures = [
+      namespace.circuit, namespace.lastSuccess.map { $0.prefix(19) + "Z" } ?? "-",
       namespace.nextTryInSeconds.map { "in " + duration($0) } ?? "-",
-      "\(bytes(namespace.flow.usedBytes)) of \(bytes(namespace.flow.allowedBytes))", width)
-  }
-
-  private static func delivery(
-    _ name: String, _ state: String, _ circuit: String, _ success: String, _ next: String, _ flow: String, _ width: Int
-  ) -> String {
-    name.fitted(width) + state.padded(kindWidth) + circuit.paddedLeft(9) + success.paddedLeft(22)
-      + next.paddedLeft(9) + flow.paddedLeft(14)
+      "\(bytes(namespace.flow.usedBytes)) of \(bytes(namespace.flow.allowedBytes))",
+    ]
+    return row(name, namespace.state, figures, deliveryWidths, width)
   }
 
   /// The rows that are kept and those that were overwritten, and the triggers; empty without them.

@@ -116,13 +116,8 @@ struct DevelopmentFiles {
   /// Mode 0600; a file that is there stays.
   private func write(_ name: String, _ text: String) throws(StartFailure) {
     let path = folder.path + "/" + name
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    if descriptor < 0 && errno == EEXIST { return }
-    guard descriptor >= 0 else { throw Self.failure(path) }
-    defer { close(descriptor) }
-    let bytes = Array(text.utf8)
-    guard bytes.withUnsafeBytes({ Glibc.write(descriptor, $0.baseAddress, $0.count) }) == bytes.count else {
-      throw Self.failure(path)
+    do throws(FileError) { try SmallFile.create(path, with: Array(text.utf8), mode: 0o600) } catch {
+      if errno != EEXIST { throw Self.failure(path) }
     }
   }
 

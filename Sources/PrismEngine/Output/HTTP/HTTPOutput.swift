@@ -59,7 +59,7 @@ extension ReceiverFeatures {
 
   /// - Parameter headers: of an answer; names in lower case.
   init(_ headers: [String: String]) {
-    let accepted = headers["prism-accept"]?.split(separator: ",").map { String($0).trimmingBlanks }
+    let accepted = headers["prism-accept"]?.split(separator: ",").map { String($0).trimmed }
     takesZstd = accepted?.contains(PacketEncoding.zstd.rawValue) == true
     takesColumns = accepted?.contains(PacketForm.columns.rawValue) == true
     dictionaryID = headers["prism-dictionary"].flatMap { UInt32($0) }

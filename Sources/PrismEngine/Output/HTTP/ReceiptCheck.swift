@@ -1,3 +1,4 @@
+import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
@@ -37,7 +38,7 @@ struct ReceiptCheck: Sendable {
   /// - Parameter receipt: the value of `Prism-Receipt`; nil without one.
   /// - Parameter answer: the body of the answer.
   func check(_ receipt: String?, answer: [UInt8]) -> Result {
-    guard let text = receipt?.trimmingBlanks else { return .missing }
+    guard let text = receipt?.trimmed else { return .missing }
     guard let named = Self.packetID(named: text) else { return .missing }
     guard named == headers.packetID else { return .foreign }
     let proof = try? PacketReceipt(key: key)
@@ -47,7 +48,7 @@ struct ReceiptCheck: Sendable {
   /// Whether an answer with this status and body is the verdict of a holder of the key on this attempt.
   /// - Parameter verdict: the value of `Prism-Verdict`; nil without one.
   func isRefusal(_ verdict: String?, status: Int, answer: [UInt8]) -> Bool {
-    guard let text = verdict?.trimmingBlanks, let proof = try? PacketReceipt(key: key, refusal: status) else {
+    guard let text = verdict?.trimmed, let proof = try? PacketReceipt(key: key, refusal: status) else {
       return false
     }
     return proof.isValid(text, for: headers, answer: answer)

@@ -130,9 +130,7 @@ struct HTTPHead: Equatable {
     guard let colon = line.firstIndex(of: ":"), colon > line.startIndex,
       line[..<colon].utf8.allSatisfy(\.isHTTPToken)
     else { throw Fault(400, "a header must be NAME: VALUE") }
-    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-    let value = line[line.index(after: colon)...].drop(while: isBlank)
-    return (line[..<colon].lowercased(), String(value.reversed().drop(while: isBlank).reversed()))
+    return (line[..<colon].lowercased(), String(line[line.index(after: colon)...]).trimmed)
   }
 
   private static func length(_ value: String) -> Int? {

@@ -81,8 +81,6 @@ public enum Answers {
 
     /// The last line of an answer: `{"error":{"message":…,"exitCode":…},"done":true}`.
     public var line: JSONValue { .object([Answers.error(self), Answers.done(true)]) }
-
-    public static let fields: [ControlField<Failure>] = [.init("message", \.message), .init("exitCode", \.exitCode)]
   }
 
   /// Of `flush` with `wait`.
@@ -93,8 +91,6 @@ public enum Answers {
     public var failing: [HeldReport] = []
 
     public init() {}
-
-    public static let fields: [ControlField<Progress>] = [.init("waiting", \.waiting), .init("failing", \.failing)]
   }
 }
 
@@ -106,8 +102,6 @@ public struct HeldReport: ControlMessage {
   public init() {}
 
   public init(namespace: String, cause: String) { (self.namespace, self.cause) = (namespace, cause) }
-
-  public static let fields: [ControlField<HeldReport>] = [.init("namespace", \.namespace), .init("cause", \.cause)]
 }
 
 /// The keys of an exported report's meta that prismctl reads.
@@ -117,9 +111,12 @@ public struct ExportedMeta: ControlMessage {
   /// nil if the meta has no id.
   public var reportID: String?
 
+  private enum CodingKeys: String, CodingKey {
+    case createTime = "CREATE_TIME"
+    case reportID = "REPORT_ID"
+  }
+
   public init() {}
 
-  public static let fields: [ControlField<ExportedMeta>] = [
-    .init(ifPresent: "CREATE_TIME", \.createTime), .init(ifPresent: "REPORT_ID", \.reportID),
-  ]
+  public static func leavesOut(_ key: String) -> Bool { true }
 }

@@ -6,8 +6,6 @@ public struct CarriedFileReport: ControlMessage {
   public var bytes = 0
 
   public init() {}
-
-  public static let fields: [ControlField<CarriedFileReport>] = [.init("name", \.name), .init("bytes", \.bytes)]
 }
 
 /// The sum at the end of the answer to `carry`.
@@ -16,10 +14,6 @@ public struct CarriedReport: ControlMessage {
   public var packets = 0, reports = 0, bytes = 0
 
   public init() {}
-
-  public static let fields: [ControlField<CarriedReport>] = [
-    .init("packets", \.packets), .init("reports", \.reports), .init("bytes", \.bytes),
-  ]
 }
 
 /// The effect of one line of `receipts.ndjson`: the answer to `carry-settle` has one for each.
@@ -33,8 +27,5 @@ public struct SettledReport: ControlMessage {
 
   public init() {}
 
-  public static let fields: [ControlField<SettledReport>] = [
-    .init("packetId", \.packetId), .init("namespace", \.namespace), .init("kind", \.kind), .init("state", \.state),
-    .init(ifPresent: "cause", \.cause),
-  ]
+  public static func leavesOut(_ key: String) -> Bool { true }
 }

@@ -7,10 +7,6 @@ public struct ConfigurationReport: ControlMessage {
 
   public init() {}
 
-  public static let fields: [ControlField<ConfigurationReport>] = [
-    .init("daemon", \.daemon), .init("namespaces", \.namespaces),
-  ]
-
   /// Paths and groups of the daemon; nil if the answer has no such key.
   public struct Paths: ControlMessage {
     /// `ingest.socket`, `control.socket` and `state`.
@@ -20,13 +16,16 @@ public struct ConfigurationReport: ControlMessage {
     /// `control.group` and `control.readers`.
     public var controlGroup: String?, controlReaders: String?
 
-    public init() {}
+    private enum CodingKeys: String, CodingKey {
+      case ingestSocket = "ingest.socket"
+      case controlSocket = "control.socket"
+      case state
+      case ingestMode = "ingest.mode"
+      case controlGroup = "control.group"
+      case controlReaders = "control.readers"
+    }
 
-    public static let fields: [ControlField<Paths>] = [
-      .init("ingest.socket", \.ingestSocket), .init("control.socket", \.controlSocket), .init("state", \.state),
-      .init("ingest.mode", \.ingestMode), .init("control.group", \.controlGroup),
-      .init("control.readers", \.controlReaders),
-    ]
+    public init() {}
   }
 
   /// A namespace's monitorList.
@@ -34,8 +33,6 @@ public struct ConfigurationReport: ControlMessage {
     public var monitorList: [TypeEntry] = []
 
     public init() {}
-
-    public static let fields: [ControlField<NamespaceTypes>] = [.init("monitorList", \.monitorList)]
   }
 
   /// An entry of a monitorList.
@@ -43,7 +40,5 @@ public struct ConfigurationReport: ControlMessage {
     public var type = ""
 
     public init() {}
-
-    public static let fields: [ControlField<TypeEntry>] = [.init("type", \.type)]
   }
 }

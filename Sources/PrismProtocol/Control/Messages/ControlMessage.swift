@@ -1,51 +1,33 @@
-/// A JSON object of the control protocol as a value: prismd writes it and prismctl reads it by the same table of fields.
+/// A JSON object of the control protocol as a value: prismd writes it and prismctl reads it by the same properties.
 ///
-/// Reading never fails, because programs of different versions talk to each other. Unknown keys are ignored, and a
-/// field that is missing or of another type keeps the value of `init()`.
+/// Members are written in the order of the properties (docs/control-protocol.md); nil is `null`. Properties are only
+/// ever added. Reading never fails, because programs of different versions talk to each other. Unknown keys are
+/// ignored, and a member that is missing or of another type keeps the value of `init()`.
 public protocol ControlMessage: ControlValue {
   init()
-  /// In the order in which they are written (docs/control-protocol.md). Fields are only ever added.
-  static var fields: [ControlField<Self>] { get }
+  /// Whether the member is left out if it is nil.
+  static func leavesOut(_ key: String) -> Bool
 }
 
 extension ControlMessage {
-  /// The fields in their order, as members of a JSON object.
+  public static func leavesOut(_ key: String) -> Bool { false }
+
+  /// The properties in their order, as members of a JSON object.
   public var members: [JSONValue.Member] {
-    Self.fields.compactMap { field in field.write(self).map { JSONValue.Member(field.key, $0) } }
+    let writer = MessageWriter(leavesOut: Self.leavesOut)
+    do { try encode(to: writer) } catch { preconditionFailure("\(Self.self) has a member that is no value: \(error)") }
+    return writer.members
   }
 
   public var controlJSON: JSONValue { .object(members) }
 
   public init(controlJSON json: JSONValue) {
-    self.init()
-    for field in Self.fields { if let value = json[field.key] { field.read(value, &self) } }
-  }
-}
-
-/// One member of a message.
-public struct ControlField<Message: Sendable>: Sendable {
-  let key: String
-  /// nil: the member is left out.
-  let write: @Sendable (Message) -> JSONValue?
-  let read: @Sendable (JSONValue, inout Message) -> Void
-
-  /// Always written; nil as `null`.
-  public init<Value: ControlValue>(_ key: String, _ path: any WritableKeyPath<Message, Value> & Sendable) {
-    self.key = key
-    write = { $0[keyPath: path].controlJSON }
-    read = { json, message in if let value = Value(controlJSON: json) { message[keyPath: path] = value } }
-  }
-
-  /// Left out if nil.
-  public init<Value: ControlValue>(ifPresent key: String, _ path: any WritableKeyPath<Message, Value?> & Sendable) {
-    self.key = key
-    write = { $0[keyPath: path]?.controlJSON }
-    read = { json, message in if let value = Value(controlJSON: json) { message[keyPath: path] = value } }
+    self = (try? Self(from: MessageReader(json: json, defaults: { Self().controlJSON }))) ?? Self()
   }
 }
 
 /// A value that a member of a message may have.
-public protocol ControlValue: Sendable, Equatable {
+public protocol ControlValue: Codable, Sendable, Equatable {
   var controlJSON: JSONValue { get }
   /// nil if `json` is of another type.
   init?(controlJSON json: JSONValue)
@@ -67,21 +49,16 @@ extension String: ControlValue {
   }
 }
 
-extension Int: ControlValue {
+extension ControlValue where Self: FixedWidthInteger {
   public var controlJSON: JSONValue { .int(self) }
   public init?(controlJSON json: JSONValue) {
     guard let number = json.int else { return nil }
-    self = number
+    self.init(exactly: number)
   }
 }
 
-extension Int64: ControlValue {
-  public var controlJSON: JSONValue { .int(self) }
-  public init?(controlJSON json: JSONValue) {
-    guard let number = json.int else { return nil }
-    self.init(number)
-  }
-}
+extension Int: ControlValue {}
+extension Int64: ControlValue {}
 
 extension Bool: ControlValue {
   public var controlJSON: JSONValue { .bool(self) }
@@ -117,7 +94,7 @@ extension Array: ControlValue where Element: ControlValue {
 /// Values by name in the order in which they are written: a JSON object whose keys are names.
 public struct NamedValues<Value: ControlValue>: ControlValue, RandomAccessCollection {
   /// A name with its value.
-  public struct Element: Sendable, Equatable {
+  public struct Element: Codable, Sendable, Equatable {
     /// The member's key.
     public var name: String
     /// The member's value.

@@ -17,10 +17,25 @@ public struct DeadLetterReport: ControlMessage {
 
   public init() {}
 
-  public static let fields: [ControlField<DeadLetterReport>] = [
-    .init("id", \.id), .init("namespace", \.namespace), .init("kind", \.kind), .init("type", \.type),
-    .init("reportId", \.reportId), .init("packetId", \.packetId), .init("status", \.status),
-    .init("message", \.message), .init("time", \.time), .init("attempts", \.attempts), .init("bytes", \.bytes),
-    .init(ifPresent: "userId", \.userId), .init(ifPresent: "meta", \.meta), .init(ifPresent: "payload", \.payload),
-  ]
+  public static func leavesOut(_ key: String) -> Bool { true }
+}
+
+/// A record whose last change the server refused, in the answer to `dead-list`.
+public struct RefusedRecordReport: ControlMessage {
+  /// The number by which a page goes on (`afterRecord`).
+  public var number = 0
+  /// The record.
+  public var namespace = "?", table = "?", id = "?"
+  /// The server's id; nil if it gave no id.
+  public var serverId: String?
+  /// `insert`, `update` or `delete`: the change that the server does not have.
+  public var change = "?"
+  /// The number of changes of the record, and the time of the last one (RFC 3339).
+  public var version = 0, time = ""
+  /// The server's own words, and the bytes of the fields.
+  public var message = "", bytes = 0
+
+  public init() {}
+
+  public static func leavesOut(_ key: String) -> Bool { true }
 }

@@ -33,8 +33,4 @@ public struct Finding: ControlMessage {
     }
     return []
   }
-
-  public static let fields: [ControlField<Finding>] = [
-    .init("check", \.check), .init("result", \.result), .init("text", \.text), .init("advice", \.advice),
-  ]
 }

@@ -22,10 +22,10 @@ public struct NamespaceReport: ControlMessage {
   public var collapsed = 0
   /// The last time since the start that reports expired; nil: there was no such time.
   public var lastExpiry: ExpiryReport?
-  /// The two queues.
-  public var meta = QueueReport(), payload = QueueReport()
   /// The counts of the triggers, by their names.
   public var triggers = NamedValues<TriggerReport>()
+  /// The two queues.
+  public var meta = QueueReport(), payload = QueueReport()
   /// The sessions of apps in the hour that goes on; nil: they are not counted.
   public var sessions: SessionReport?
   /// The store at the server; nil: no store gave its identity.
@@ -39,16 +39,6 @@ public struct NamespaceReport: ControlMessage {
     get { kind == .meta ? meta : payload }
     set { if kind == .meta { meta = newValue } else { payload = newValue } }
   }
-
-  public static let fields: [ControlField<NamespaceReport>] = [
-    .init("state", \.state), .init("circuit", \.circuit), .init("lastSuccess", \.lastSuccess),
-    .init("lastFailure", \.lastFailure), .init("nextTryInSeconds", \.nextTryInSeconds), .init("flow", \.flow),
-    .init("isPlain", \.isPlain), .init("isFileGone", \.isFileGone), .init("sampled", \.sampled),
-    .init("collapsed", \.collapsed),
-    .init("lastExpiry", \.lastExpiry), .init("triggers", \.triggers), .init("meta", \.meta),
-    .init("payload", \.payload), .init("sessions", \.sessions),
-    .init("store", \.store), .init("records", \.records),
-  ]
 }
 
 /// The store at the server that answered last.
@@ -59,8 +49,6 @@ public struct RecordStoreReport: ControlMessage {
   public var trusted: String?
 
   public init() {}
-
-  public static let fields: [ControlField<RecordStoreReport>] = [.init("id", \.id), .init("trusted", \.trusted)]
 }
 
 /// A trigger of a namespace, through restarts.
@@ -71,10 +59,6 @@ public struct TriggerReport: ControlMessage {
   public var overBudget = 0, tooSoon = 0
 
   public init() {}
-
-  public static let fields: [ControlField<TriggerReport>] = [
-    .init("fired", \.fired), .init("rows", \.rows), .init("overBudget", \.overBudget), .init("tooSoon", \.tooSoon),
-  ]
 }
 
 /// The sessions of a namespace's apps.
@@ -89,10 +73,6 @@ public struct SessionReport: ControlMessage {
     (apps, leftOut) = (health.apps.count, health.leftOut)
     for counts in health.apps.values { (sessions, crashes) = (sessions + counts.sessions, crashes + counts.crashes) }
   }
-
-  public static let fields: [ControlField<SessionReport>] = [
-    .init("apps", \.apps), .init("sessions", \.sessions), .init("crashes", \.crashes), .init("leftOut", \.leftOut),
-  ]
 }
 
 /// Reports that expired together.
@@ -105,10 +85,6 @@ public struct ExpiryReport: ControlMessage {
   public var heldHours = 0
 
   public init() {}
-
-  public static let fields: [ControlField<ExpiryReport>] = [
-    .init("time", \.time), .init("rows", \.rows), .init("heldHours", \.heldHours),
-  ]
 }
 
 extension NamespaceReport {
@@ -143,18 +119,20 @@ public struct FlowReport: ControlMessage {
 
   public init() {}
 
-  public static let fields: [ControlField<FlowReport>] = [
-    .init("usedBytes", \.usedBytes), .init("allowedBytes", \.allowedBytes),
-    .init("windowEndsInSeconds", \.windowEndsInSeconds),
-  ]
+  public init(usedBytes: Int, allowedBytes: Int, windowEndsInSeconds: Int) {
+    (self.usedBytes, self.allowedBytes) = (usedBytes, allowedBytes)
+    self.windowEndsInSeconds = windowEndsInSeconds
+  }
 }
 
 /// One kind of rows of a namespace.
 public struct QueueReport: ControlMessage {
-  /// Rows of one kind by state, their bytes, and the age of the oldest row that waits or is in flight.
-  public var waiting = 0, claimed = 0, dead = 0, bytes = 0, oldestAgeSeconds = 0
+  /// Rows of one kind by state, and their bytes.
+  public var waiting = 0, claimed = 0, dead = 0, bytes = 0
   /// Bytes of the rows that are kept in the ring; `bytes` is without them.
   public var keptBytes = 0
+  /// The age of the oldest row that waits or is in flight.
+  public var oldestAgeSeconds = 0
   /// The counters of all rows that were ever stored.
   public var ledger = Ledger()
   /// Packets since the daemon's start, by what came of them.
@@ -163,13 +141,6 @@ public struct QueueReport: ControlMessage {
   public var bytesRaw = 0, bytesSent = 0
 
   public init() {}
-
-  public static let fields: [ControlField<QueueReport>] = [
-    .init("waiting", \.waiting), .init("claimed", \.claimed), .init("dead", \.dead), .init("bytes", \.bytes),
-    .init("keptBytes", \.keptBytes), .init("oldestAgeSeconds", \.oldestAgeSeconds), .init("ledger", \.ledger),
-    .init("packets", \.packets),
-    .init("bytesRaw", \.bytesRaw), .init("bytesSent", \.bytesSent),
-  ]
 }
 
 /// Why the last POST did not deliver.
@@ -184,8 +155,4 @@ public struct FailureReport: ControlMessage {
   public var cause = ""
 
   public init() {}
-
-  public static let fields: [ControlField<FailureReport>] = [
-    .init("time", \.time), .init("status", \.status), .init("code", \.code), .init("cause", \.cause),
-  ]
 }

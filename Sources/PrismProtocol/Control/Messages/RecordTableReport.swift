@@ -29,14 +29,6 @@ public struct RecordTableReport: ControlMessage {
   public var fault: String?
 
   public init() {}
-
-  public static let fields: [ControlField<RecordTableReport>] = [
-    .init("records", \.records), .init("put", \.put), .init("confirmed", \.confirmed), .init("merged", \.merged),
-    .init("waiting", \.waiting), .init("inFlight", \.inFlight), .init("refused", \.refused),
-    .init("corrupt", \.corrupt), .init("isDeclared", \.isDeclared), .init("ageSeconds", \.ageSeconds),
-    .init("keptLocal", \.keptLocal), .init("keptRemote", \.keptRemote), .init("kept", \.kept),
-    .init("fault", \.fault),
-  ]
 }
 
 extension RecordTableReport {

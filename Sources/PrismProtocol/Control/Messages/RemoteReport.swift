@@ -29,14 +29,6 @@ public struct RemoteReport: ControlMessage {
 
   public init() {}
 
-  public static let fields: [ControlField<RemoteReport>] = [
-    .init("url", \.url), .init("state", \.state), .init("updateTime", \.updateTime), .init("version", \.version),
-    .init("validUntil", \.validUntil), .init("isStale", \.isStale), .init("lastApplied", \.lastApplied),
-    .init("lastFailed", \.lastFailed), .init("failuresInRow", \.failuresInRow), .init("cause", \.cause),
-    .init("nextAskInSeconds", \.nextAskInSeconds), .init("namespaces", \.namespaces), .init("probation", \.probation),
-    .init("takenBack", \.takenBack),
-  ]
-
   /// An answer that was applied.
   public struct Applied: ControlMessage {
     /// Its `version`, or else its `updateTime`.
@@ -45,8 +37,6 @@ public struct RemoteReport: ControlMessage {
     public var time = ""
 
     public init() {}
-
-    public static let fields: [ControlField<Applied>] = [.init("number", \.number), .init("time", \.time)]
   }
 
   /// An answer that was refused or taken back.
@@ -57,10 +47,6 @@ public struct RemoteReport: ControlMessage {
     public var time = "", reason = ""
 
     public init() {}
-
-    public static let fields: [ControlField<Failed>] = [
-      .init("number", \.number), .init("time", \.time), .init("reason", \.reason),
-    ]
   }
 
   /// The state of a probation.
@@ -69,7 +55,5 @@ public struct RemoteReport: ControlMessage {
     public var triedSeconds = 0
 
     public init() {}
-
-    public static let fields: [ControlField<Trial>] = [.init("triedSeconds", \.triedSeconds)]
   }
 }

@@ -30,15 +30,6 @@ public struct StatusReport: ControlMessage {
   public var namespaces = NamedValues<NamespaceReport>()
 
   public init() {}
-
-  public static let fields: [ControlField<StatusReport>] = [
-    .init("version", \.version), .init("nextStep", \.nextStep), .init("uptimeSeconds", \.uptimeSeconds),
-    .init("generation", \.generation),
-    .init("configFaults", \.configFaults), .init("network", \.network), .init("memory", \.memory),
-    .init("remote", \.remote), .init("storeBytes", \.storeBytes), .init("store", \.store),
-    .init("refused", \.refused), .init("repeated", \.repeated), .init("keys", \.keys),
-    .init("namespaces", \.namespaces),
-  ]
 }
 
 /// The memory of the daemon's process.
@@ -47,10 +38,6 @@ public struct MemoryReport: ControlMessage {
   public var residentBytes = 0, virtualBytes = 0
 
   public init() {}
-
-  public static let fields: [ControlField<MemoryReport>] = [
-    .init("residentBytes", \.residentBytes), .init("virtualBytes", \.virtualBytes),
-  ]
 }
 
 /// The kind of the network, and the reason.
@@ -64,7 +51,26 @@ public struct NetworkReport: ControlMessage {
 
   public init() {}
 
-  public static let fields: [ControlField<NetworkReport>] = [
-    .init("kind", \.kind), .init("interface", \.interface), .init(ifPresent: "reason", \.reason),
-  ]
+  public static func leavesOut(_ key: String) -> Bool { key == "reason" }
+}
+
+/// The use of one of the packets' keys.
+public struct KeyReport: ControlMessage {
+  /// Blocks that it has encrypted on this device, and the most that one key may encrypt.
+  public var blocks = 0, blocksMax = 0
+
+  public init() {}
+
+  public init(blocks: Int, blocksMax: Int) { (self.blocks, self.blocksMax) = (blocks, blocksMax) }
+
+  /// Half of its blocks are used: plan a new key.
+  public var isHalfUsed: Bool { blocksMax > 0 && blocks >= blocksMax / 2 }
+
+  /// For people, of a key that is half used; nil of another one.
+  public func note(id: String) -> String? {
+    guard isHalfUsed else { return nil }
+    return
+      "the key \(id) has encrypted \(blocks) of the \(blocksMax) blocks that one key may encrypt: give its namespaces "
+      + "a new key under a new id"
+  }
 }

@@ -21,11 +21,4 @@ public struct StoreReport: ControlMessage {
   public var awaited = NamedValues<NamedValues<Int>>()
 
   public init() {}
-
-  public static let fields: [ControlField<StoreReport>] = [
-    .init("state", \.state), .init("since", \.since), .init("takesReports", \.takesReports), .init("cause", \.cause),
-    .init("faults", \.faults), .init("setAside", \.setAside), .init("salvagedRows", \.salvagedRows),
-    .init("lostRows", \.lostRows), .init("isNews", \.isNews), .init("leftBehind", \.leftBehind),
-    .init("awaited", \.awaited),
-  ]
 }

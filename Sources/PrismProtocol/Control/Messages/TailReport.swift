@@ -19,10 +19,4 @@ public struct TailReport: ControlMessage {
 
   /// Whether the report was refused.
   public var isRefused: Bool { outcome == "refused" }
-
-  public static let fields: [ControlField<TailReport>] = [
-    .init("time", \.time), .init("outcome", \.outcome), .init("code", \.code), .init("namespace", \.namespace),
-    .init("type", \.type), .init("reportId", \.reportId), .init("metaBytes", \.metaBytes),
-    .init("payloadBytes", \.payloadBytes), .init("foreign", \.foreign), .init("peer", \.peer),
-  ]
 }

@@ -20,28 +20,18 @@ public struct TraceReport: ControlMessage {
   public var id: Int?, status: Int?
   /// The collector's message and the time of the refusal, for a dead letter.
   public var message: String?, time: String?
-  /// Of a report that was dropped: the account of the ledger that counts it, as `expired`. `time` says when it left.
-  public var cause: String?
   /// Attempts to deliver the packet.
   public var attempts: Int?
   /// The collector had it already.
   public var duplicate: Bool?
+  /// Of a report that was dropped: the account of the ledger that counts it, as `expired`. `time` says when it left.
+  public var cause: String?
   /// Of the namespace and kind, if it came after the report.
   public var lastFailure: FailureReport?
 
   public init() {}
 
-  public static let fields: [ControlField<TraceReport>] = [
-    .init("namespace", \.namespace), .init("kind", \.kind), .init(ifPresent: "type", \.type),
-    .init(ifPresent: "countedOn", \.countedOn), .init(ifPresent: "userId", \.userId),
-    .init("state", \.state),
-    .init(ifPresent: "createdTime", \.createdTime), .init(ifPresent: "packetId", \.packetId),
-    .init(ifPresent: "packetTime", \.packetTime), .init(ifPresent: "claimedTime", \.claimedTime),
-    .init(ifPresent: "deliveredTime", \.deliveredTime), .init(ifPresent: "id", \.id),
-    .init(ifPresent: "status", \.status), .init(ifPresent: "message", \.message), .init(ifPresent: "time", \.time),
-    .init(ifPresent: "attempts", \.attempts), .init(ifPresent: "duplicate", \.duplicate),
-    .init(ifPresent: "cause", \.cause), .init(ifPresent: "lastFailure", \.lastFailure),
-  ]
+  public static func leavesOut(_ key: String) -> Bool { true }
 
   /// Whether the row may still be delivered without an operator.
   public var isOnItsWay: Bool { state == "waiting" || state == "claimed" }
