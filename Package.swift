@@ -192,6 +192,8 @@ let harnesses: [(name: String, file: String, dependencies: [Target.Dependency])]
   ("yaml", "YAML", ["PrismConfig"]),
   ("otlp", "OTLP", ["PrismInputs", "PrismProtocol"]),
   ("msgpack", "MsgPack", ["PrismInputs", "PrismAdmission", "PrismPacket", "PrismProtocol"]),
+  ("statsd", "Statsd", ["PrismInputs", "PrismProtocol"]),
+  ("syslog", "Syslog", ["PrismInputs", "PrismProtocol"]),
   ("crash-spool", "CrashSpool", ["PrismLinux", "PrismAdmission", "PrismProtocol"]),
   ("salvage", "Salvage", ["PrismStore", "PrismSalvage", "PrismSQLite"]),
 ]

@@ -150,6 +150,35 @@ static inline ssize_t prism_send(int socket, const void *bytes, size_t count) {
   return send(socket, bytes, count, MSG_NOSIGNAL);
 }
 
+/// A Unix socket for datagrams whose kernel names the sender of each (SO_PASSCRED). -1 with errno.
+static inline int prism_unix_datagram_socket(void) {
+  int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+  if (descriptor >= 0) setsockopt(descriptor, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+  return descriptor;
+}
+
+/// Receives a datagram, and its sender where the socket has one (unix(7)): `sender` is process, user and group, or all -1.
+/// Descriptors that come with it have no room and are closed. Does not wait.
+/// The whole length, which may be more than `capacity`, or -1 with errno.
+static inline ssize_t prism_receive(int socket, void *bytes, size_t capacity, unsigned *sender) {
+  union { struct cmsghdr head; char bytes[CMSG_SPACE(12)]; } control;
+  struct iovec part = {bytes, capacity};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+  sender[0] = sender[1] = sender[2] = ~0u;
+  struct cmsghdr *head = count < 0 ? 0 : CMSG_FIRSTHDR(&message);
+  if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == 2 /* SCM_CREDENTIALS */) memcpy(sender, CMSG_DATA(head), 12);
+  return count;
+}
+
+/// Datagrams that the kernel dropped because the socket had no room, since it was opened (SO_MEMINFO of Linux 4.12, the counter
+/// of SO_RXQ_OVFL, also while nothing comes).
+static inline unsigned prism_dropped(int socket) {
+  unsigned figures[9] = {0};
+  socklen_t size = sizeof figures;
+  return getsockopt(socket, SOL_SOCKET, 55 /* SO_MEMINFO */, figures, &size) == 0 ? figures[8] : 0;
+}
+
 // --- Which sockets are ready (PrismLinux/Sockets); EPOLL* are an enum to Swift, and its event is packed ---
 
 /// -1 with errno.

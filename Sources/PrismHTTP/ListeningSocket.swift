@@ -2,7 +2,7 @@ import CMicroHTTPD
 import Glibc
 import PrismBase
 
-/// A TCP socket that listens. The server that it is given to closes it.
+/// A socket that listens, or takes datagrams. The server that it is given to closes it.
 public struct ListeningSocket: Sendable {
   /// The listening socket.
   public let descriptor: Int32
@@ -14,19 +14,23 @@ public struct ListeningSocket: Sendable {
 
   /// - Parameter address: `ADDRESS:PORT` in numbers, `[ADDRESS]:PORT` for IPv6, or `localhost:PORT`; port 0 takes any
   ///   that is free.
-  public init(address: String) throws(HTTPServerError) {
+  /// - Parameter isDatagram: UDP, else TCP.
+  public init(address: String, isDatagram: Bool = false) throws(HTTPServerError) {
     let (host, port) = try Self.split(address)
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE | (host == "localhost" ? 0 : AI_NUMERICHOST)
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    let kind = isDatagram ? SOCK_DGRAM : SOCK_STREAM
+    hints.ai_socktype = Int32(kind.rawValue)
     var list: UnsafeMutablePointer<addrinfo>?
     guard getaddrinfo(host, port, &hints, &list) == 0, let first = list else { throw .badAddress(address) }
     defer { freeaddrinfo(list) }
-    let descriptor = Glibc.socket(first.pointee.ai_family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let descriptor = Glibc.socket(first.pointee.ai_family, Int32(kind.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw .cannotListen(address: address, errno: errno) }
     var on: Int32 = 1
-    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-    guard bind(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0, listen(descriptor, 512) == 0 else {
+    // For UDP it would let any program bind the same address, and take what comes.
+    if !isDatagram { setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size)) }
+    let isBound = bind(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0
+    guard isBound, isDatagram || listen(descriptor, 512) == 0 else {
       let code = errno
       close(descriptor)
       throw .cannotListen(address: address, errno: code)
@@ -34,7 +38,7 @@ public struct ListeningSocket: Sendable {
     self.descriptor = descriptor
   }
 
-  /// 0 when it is no TCP socket.
+  /// 0 when it is no socket of IP.
   public var port: UInt16 {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)

@@ -55,8 +55,7 @@ final class Daemon: Sendable {
       let ingest = try IngestServer(
         listener: try inherited.listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
-        version: version, feed: engine.feed, otlp: OTLPInput { hub.current },
-        forward: ForwardInput(log: log) { hub.current }, filters: filters,
+        version: version, feed: engine.feed, inputs: OtherInputs(log: log) { hub.current }, filters: filters,
         files: files, connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
       inputs = Inputs(ingest, engine: engine, configPath: configPath, log: log)
       let sources = MetricsServer.Sources(
@@ -111,7 +110,10 @@ final class Daemon: Sendable {
         let large = counters.inputRequests.filter { $0.key.status == 413 }.map {
           ("too large \($0.key.input)", $0.value)
         }
-        let refused = counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign + large
+        let lost = counters.messages.filter { ![.stored, .refused].contains($0.key.outcome) }.map {
+          ("\($0.key.outcome.rawValue) \($0.key.input)", $0.value)
+        }
+        let refused = counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign + large + lost
         return (Dictionary(uniqueKeysWithValues: refused), counters.tally.repeated)
       }, process: { .current() })
     await metrics.show(handler)

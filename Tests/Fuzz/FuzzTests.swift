@@ -10,7 +10,8 @@ struct FuzzTests {
     "columns": ColumnsHarness.self, "crash-spool": CrashSpoolHarness.self, "http-head": HTTPHeadHarness.self,
     "msgpack": MsgPackHarness.self, "otlp": OTLPHarness.self, "packet": PacketHarness.self,
     "remote-envelope": RemoteEnvelopeHarness.self, "request-line": RequestLineHarness.self,
-    "salvage": SalvageHarness.self, "yaml": YAMLHarness.self,
+    "salvage": SalvageHarness.self, "statsd": StatsdHarness.self, "syslog": SyslogHarness.self,
+    "yaml": YAMLHarness.self,
   ]
   /// Its harness is C, with sanitizers (clients/c/Makefile).
   private static let ofC = "client-spool"

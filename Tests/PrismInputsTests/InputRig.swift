@@ -108,9 +108,8 @@ func withInputRig(
   let server = try IngestServer(
     listener: try UnixListener(path: path, mode: 0o600), sink: sink, snapshot: { engine.hub.current },
     facts: HostFacts(deviceID: "device", systemVersion: "Linux"), version: "9.9", feed: engine.feed,
-    otlp: OTLPInput { engine.hub.current },
-    forward: ForwardInput(log: Logger { sink.say($0) }) { engine.hub.current },
-    log: Logger(write: { _ in }))
+    inputs: OtherInputs(log: Logger { sink.say($0) }) { engine.hub.current },
+    log: Logger { sink.say($0) })
   await server.start()
   try await server.listen(engine.hub.current.daemon)
   let result: Result<Void, any Error>

@@ -301,7 +301,7 @@ import Testing
       let port = try await rig.port(.otlp)
       let client = try InputClient(.tcp(port))
       #expect(await IngestProbe.eventually { await rig.server.counters.connections == 1 })
-      let listener = try TCPListener(address: "127.0.0.1:0")
+      let listener = try LoopbackListener(address: "127.0.0.1:0")
       defer { listener.close() }
       do {
         let gone = try InputClient(.tcp(listener.port))

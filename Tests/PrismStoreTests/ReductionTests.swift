@@ -154,4 +154,110 @@ import Testing
     #expect(try await leave(store).map { $0.numbers["count"] } == [10])
     await store.close()
   }
+
+  // MARK: Numbers that an input counted together
+
+  /// - Parameter parts: members of a row each.
+  private func store(parts: [String], in store: ReportStore, by: [String] = []) async throws {
+    var batch = ReportBatch(
+      namespace: Rig.shop, userID: 1000,
+      context: CommonContext(members: Array(#""APP_NAME":"pos""#.utf8), reduces: true),
+      quota: StoreQuota(bytesMax: 1 << 30, evictsOldest: false))
+    batch.types = [.init(type: Rig.click, priority: .rest, isRealtime: false)]
+    for part in parts {
+      let start = batch.arena.count
+      batch.arena += part.utf8
+      batch.rows.append(
+        .init(
+          type: 0, createdTime: rig.time.unixMilliseconds, body: start..<batch.arena.count, metaBytes: part.utf8.count))
+    }
+    let rules = by.isEmpty ? [:] : [Rig.shop: ReportRules(reductions: [Self.rule { $0.by = by }])]
+    guard case .committed = await store.append([batch], rules: rules) else { throw ModelFailure("not taken") }
+  }
+
+  private static func part(_ kind: String, tags: String = "", _ numbers: String) -> String {
+    #""metric":"m","kind":"\#(kind)","tags":{\#(tags)},"REDUCED":{\#(numbers)}"#
+  }
+
+  @Test("parts of a window are merged over a kill, without a rule of their type") func parts() async throws {
+    var sketch = Sketch()
+    for number in 1...100 { sketch.add(Double(number)) }
+    let timer = Self.part("timer", #""count":100,"value":\#(sketch.json.text)"#)
+    let counter = Self.part("counter", #""count":3,"value":{"count":3,"sum":7.5,"min":1,"max":5}"#)
+    try await run(isKilled: true) { store in
+      try await self.store(parts: [timer, counter, timer], in: store)
+      rig.keepAsKilled()
+      try await self.store(parts: [timer, counter], in: store)
+    }
+    try await run { store in
+      try await self.store(parts: [counter], in: store)
+      let rows = try await leave(store).map(\.numbers).sorted { $0["count"]!.int! < $1["count"]!.int! }
+      #expect(rows.map { $0["count"] } == [6, 200])
+      #expect(rows[0]["fields"]?["value"] == ["count": 6, "sum": 15, "min": 1, "max": 5])
+      let merged = try #require(rows[1]["fields"]?["value"].flatMap { Sketch(json: $0) })
+      #expect(merged.count == 200 && merged.sum == 10_100 && abs(merged.percentile(0.5)! - 50) <= 50 * merged.error)
+    }
+  }
+
+  @Test("a gauge goes on from its value, over windows, a kill and a rest, and leaves no row without reports")
+  func gauge() async throws {
+    try await run(isKilled: true) { store in
+      try await self.store(parts: [Self.part("gauge", #""count":3,"steps":[333,"-10.0","4.0"]"#)], in: store)
+      let rows = try await leave(store)
+      #expect(rows.map { $0.numbers["gauge"] } == [327])
+      #expect(rows[0].numbers["fields"]?["value"] == ["count": 3, "sum": 983, "min": 323, "max": 333])
+      rig.keepAsKilled()
+    }
+    try await run { store in
+      #expect(try await leave(store).isEmpty)
+      try await self.store(parts: [Self.part("gauge", #""count":1,"steps":["-7.0"]"#)], in: store)
+      let rows = try await leave(store)
+      #expect(rows.map { $0.numbers["gauge"] } == [320] && rows[0].numbers["count"] == 1)
+      rig.time.advance(by: .seconds(86_401))
+      while try await store.maintain() {}
+      try await self.store(parts: [Self.part("gauge", #""count":1,"steps":["1.0"]"#)], in: store)
+      #expect(try await leave(store).map { $0.numbers["gauge"] } == [1], "it is forgotten after a day")
+    }
+  }
+
+  @Test("different values are counted: exactly up to 255, and beyond within 20 %", arguments: [1, 255, 10_000])
+  func distinct(count: Int) async throws {
+    let store = try await rig.open()
+    var random = SeededRandom(seed: 7)
+    let hashes = (0..<count).map { _ in Int.random(in: 0..<1 << 62, using: &random) }
+    for from in stride(from: 0, to: count, by: 200) {
+      let some = hashes[from..<min(count, from + 200)].map(String.init).joined(separator: ",")
+      let part = Self.part("set", #""count":200,"distinct":[\#(some)]"#)
+      try await self.store(parts: [part, part], in: store)
+    }
+    let value = try #require(try await leave(store).first?.numbers["fields"]?["value"])
+    let found = try #require(value["sum"]?.double)
+    #expect(value["count"] == 1 && abs(found - Double(count)) <= (count < 256 ? 0 : 0.2 * Double(count)), "\(found)")
+    await store.close()
+  }
+
+  @Test("`by` chooses the tags of a group; without it all do") func tags() async throws {
+    let store = try await rig.open()
+    let parts = [#""a":"1","b":"1""#, #""a":"1","b":"2""#].map {
+      Self.part("counter", tags: $0, #""count":1,"value":{"count":1,"sum":1,"min":1,"max":1}"#)
+    }
+    try await self.store(parts: parts, in: store)
+    #expect(try await leave(store).map { $0.numbers["count"] } == [1, 1])
+    try await self.store(parts: parts, in: store, by: ["a"])
+    #expect(try await leave(store).map { $0.numbers["count"] } == [2])
+    await store.close()
+  }
+
+  @Test("gauges that rest make room for groups") func resting() async throws {
+    let store = try await rig.open()
+    func gauges(_ range: Range<Int>) -> [String] {
+      range.map { Self.part("gauge", tags: #""n":"\#($0)""#, #""count":1,"steps":[1]"#) }
+    }
+    try await self.store(parts: gauges(0..<1000), in: store)
+    #expect(try await leave(store).count == 1000)
+    try await self.store(parts: gauges(1000..<1100), in: store)
+    let rows = try await leave(store)
+    #expect(rows.count == 100 && rows.allSatisfy { $0.numbers["others"] == nil })
+    await store.close()
+  }
 }

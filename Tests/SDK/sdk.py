@@ -1,4 +1,4 @@
-"""What the checks with the OpenTelemetry SDK for Python share: the SDK from PyPI, a program that uses it, a daemon."""
+"""What the checks with programs of others share: the OpenTelemetry SDK from PyPI, a program that uses it, a daemon."""
 
 import os
 import shutil
@@ -81,12 +81,12 @@ def free_port():
 
 
 class Daemon:
-    """A prismd in a folder of its own, with the inputs of OTLP and of Fluent forward."""
+    """A prismd in a folder of its own, with the inputs of OTLP, Fluent forward, statsd and syslog."""
 
     def __init__(self, binaries, python, namespaces, more=""):
         self.binaries, self.python, self.child = binaries, python, None
         self.folder = tempfile.mkdtemp(prefix="prism-sdk-")
-        self.otlp, self.forward = free_port(), free_port()
+        self.otlp, self.forward, self.statsd, self.syslog = free_port(), free_port(), free_port(), free_port()
         self.environment = dict(
             os.environ, PRISM_CONTROL=self.path("control.sock"), SWIFT_BACKTRACE="enable=no",
             OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{self.otlp}")
@@ -98,6 +98,8 @@ control: {{socket: {self.path("control.sock")}}}
 state: {self.path("state")}
 otlp: {{listen: 127.0.0.1:{self.otlp}}}
 forward: {{listen: 127.0.0.1:{self.forward}, socket: {self.path("forward.sock")}}}
+statsd: {{listen: 127.0.0.1:{self.statsd}, socket: {self.path("statsd.sock")}}}
+syslog: {{listen: 127.0.0.1:{self.syslog}, socket: {self.path("log.sock")}}}
 {more.format(folder=self.folder)}""")
         for name, text in namespaces.items():
             self.write(f"namespaces.d/{name}.yaml", text)

@@ -49,7 +49,7 @@ import Testing
   func nothingIsMissing() throws {
     let outputs = try Self.outputs()
     try #require(outputs.count > 2)
-    let inputs = ["ingest", "otlp", "forward", "journal", "host", "crashSpool"]
+    let inputs = ["ingest", "otlp", "forward", "statsd", "syslog", "journal", "host", "crashSpool"]
     let others: Set = [
       "control", "state", "durability", "limits", "device", "common", "keys", "allowPlain", "network", "remote",
       "commands", "ask", "metrics", "log",

@@ -80,7 +80,8 @@ public enum ForeignProtocol: String, CaseIterable, Sendable {
     case .tls: "\(here), without TLS: the socket does not leave this machine"
     case .http2: "\(here); export OTLP over HTTP with protobuf, not over gRPC"
     case .msgpack: "\(here); send to forward.socket or forward.listen of prismd.yaml"
-    case .syslog, .statsd: "\(here); send {\"type\":…,\"meta\":{…}}, one report a line"
+    case .syslog: "\(here); send to syslog.socket or syslog.listen of prismd.yaml"
+    case .statsd: "\(here); send to statsd.socket or statsd.listen of prismd.yaml"
     case .http, .lines, .other: "only the protocol of this address is taken here"
     }
   }

@@ -37,6 +37,29 @@ public struct IngestCounters: Sendable, Equatable {
     public init(input: String, status: Int) { (self.input, self.status) = (input, status) }
   }
 
+  /// The fate of samples and messages of an input without answers.
+  public struct Message: Sendable, Hashable {
+    /// The raw value is a metric's label.
+    public enum Outcome: String, Sendable, CaseIterable {
+      case stored, refused
+      /// A line that is no sample.
+      case malformed
+      /// DogStatsD's events and service checks, which are not taken.
+      case event
+      case serviceCheck = "service_check"
+      /// Messages that were taken without their end.
+      case cut
+      /// Datagrams that the kernel dropped: the socket had no room.
+      case dropped
+    }
+    /// `statsd` or `syslog`.
+    public var input: String
+    /// Their fate.
+    public var outcome: Outcome
+    /// Those of `input` that met `outcome`.
+    public init(input: String, outcome: Outcome) { (self.input, self.outcome) = (input, outcome) }
+  }
+
   /// Open now.
   public var connections = 0
   /// Connections that were accepted.
@@ -53,6 +76,8 @@ public struct IngestCounters: Sendable, Equatable {
   public var memoryBytesMax = 0
   /// Requests of other inputs that came whole, by input and status of the answer; for a message 200 or 400.
   public var inputRequests: [InputResult: Int] = [:]
+  /// Samples and messages of inputs without answers; of `dropped` datagrams.
+  public var messages: [Message: Int] = [:]
   /// Connections whose client spoke a protocol that is not taken where it came.
   public var foreignProtocols: [ForeignProtocol: Int] = [:]
   /// How often a connection or a group waited because its user's share of the memory was used up.
@@ -62,6 +87,13 @@ public struct IngestCounters: Sendable, Equatable {
 
   /// All zero.
   public init() {}
+
+  /// Counts samples and messages of `input`.
+  public mutating func add(_ outcomes: [Message.Outcome: Int], of input: String) {
+    for (outcome, number) in outcomes where number > 0 {
+      messages[.init(input: input, outcome: outcome), default: 0] += number
+    }
+  }
 }
 
 /// Reports that came to the inputs since the daemon started; for status and metrics.

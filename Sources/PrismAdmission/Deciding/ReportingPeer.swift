@@ -2,7 +2,7 @@ public import PrismBase
 import PrismConfig
 
 /// The process at the other end of a connection, as the kernel says; nothing of it comes from the client.
-public struct ReportingPeer: Sendable, Equatable {
+public struct ReportingPeer: Sendable, Hashable {
   /// The user of the process; nil if neither the kernel nor the journal says it. Then no rule for users applies to it.
   public var userID: UInt32?
   /// The process's group and its supplementary ones.

@@ -32,13 +32,14 @@ public struct Session: Sendable {
   /// - Parameter sessionID: `APP_SESSION_ID` of a client that gives no id.
   /// - Parameter greeting: what the app gives beside its reports.
   /// - Parameter members: further common information of the input.
+  /// - Parameter reduces: its reports are numbers that the input counted together.
   public init(
     rules: AdmissionRules, host: HostFacts, peer: ReportingPeer, sessionID: String, greeting: Greeting = Greeting(),
-    members: [CommonMember] = []
+    members: [CommonMember] = [], reduces: Bool = false
   ) {
     (self.rules, self.host, self.peer, self.sessionID) = (rules, host, peer, sessionID)
     (self.greeting, self.members, reserved, commonMembers) = (greeting, members, rules.reserved, [])
-    context = CommonContext(members: [])
+    context = CommonContext(members: [], reduces: reduces)
     prepare()
   }
 
@@ -78,7 +79,7 @@ public struct Session: Sendable {
       host: host, peer: peer, configured: rules.configured, greeted: greeting.app, sessionID: sessionID)
     let own = Set(members.map(\.key))
     if !own.isEmpty { commonMembers = commonMembers.filter { !own.contains($0.key) } + members }
-    context = CommonContext(members: CommonInformation.text(commonMembers))
+    context = CommonContext(members: CommonInformation.text(commonMembers), reduces: context.reduces)
     app = greeting.app["APP_VERSION"].map {
       AppVersion(name: greeting.app["APP_NAME"] ?? peer.processName ?? "", version: $0)
     }

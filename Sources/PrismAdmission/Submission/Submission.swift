@@ -133,6 +133,7 @@ public final class SubmissionSource: Sendable {
   private let app: [String: String]
   private let members: [CommonMember]
   private let sessionID: String
+  private let reduces: Bool
   private let session = Mutex<Session?>(nil)
 
   /// - Parameter peer: as the kernel says, not as the sender does: `allow`, quotas and report ids follow it.
@@ -142,10 +143,12 @@ public final class SubmissionSource: Sendable {
   ///   merged meta, and win over a member of a meta with the same key.
   /// - Parameter mending: the changes by which its reports are taken.
   /// - Parameter sessionID: `APP_SESSION_ID`, unless `app` has one.
+  /// - Parameter reduces: its reports are numbers that the input counted together (`CommonContext.reduces`).
   public init(
     peer: ReportingPeer, app: [String: String] = [:], members: [CommonMember] = [], mending: Mending = Mending(),
-    sessionID: String
+    sessionID: String, reduces: Bool = false
   ) {
+    self.reduces = reduces
     self.app = app.filter { CommonInformation.appKeys.contains($0.key) }
       .mapValues { $0.cut(atBytes: Limits.commonValueBytesMax) }
     (self.peer, self.members, self.mending, self.sessionID) = (peer, members, mending, sessionID)
@@ -159,7 +162,8 @@ public final class SubmissionSource: Sendable {
       var session =
         kept
         ?? Session(
-          rules: rules, host: host, peer: peer, sessionID: sessionID, greeting: Greeting(app), members: members)
+          rules: rules, host: host, peer: peer, sessionID: sessionID, greeting: Greeting(app), members: members,
+          reduces: reduces)
       kept = nil
       defer { kept = session }
       session.take(rules)

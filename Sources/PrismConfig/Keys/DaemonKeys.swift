@@ -5,7 +5,7 @@ import PrismProtocol
 package enum DaemonKeys {
   /// Every key of prismd.yaml.
   package static let table: KeyTable<DaemonConfiguration> = KeyTable(
-    sockets + inputs + storage + limits + identity + network + remote + CommandKeys.keys
+    sockets + inputs + messages + storage + limits + identity + network + remote + CommandKeys.keys
       + operation, defaults: DaemonConfiguration(),
     elsewhere: { name in
       let isNamespaceKey = NamespaceKeys.names.contains(name) || NamespaceKeys.table.isGroup(name)
@@ -96,6 +96,30 @@ package enum DaemonKeys {
     Key(
       "crashSpool.userMByte", .mebibytes(1...1024), at: \.crashSpool.userBytesMax,
       "the most that one user's files in `crashSpool.folder` may have; the newest beyond it are deleted"),
+  ]
+
+  private static let messages: [Key] = [
+    Key(
+      "statsd.socket", .path(bytesMax: 107), optional: \.statsd.socket,
+      "a Unix socket for datagrams of StatsD, with the mode and the group of the ingest socket"),
+    Key(
+      "statsd.listen", .loopbackAddress, optional: \.statsd.listen,
+      "the address on loopback that takes StatsD over UDP, 127.0.0.1:8125 for clients with their defaults"),
+    Key("statsd.namespace", .namespaceName, at: \.statsd.namespace, "the namespace of the samples"),
+    Key(
+      "statsd.types", .tagRules, at: \.statsd.types,
+      "the type of each metric, by a glob; the first that matches decides, and a metric without a match is of type `statsd`"
+    ),
+    Key(
+      "syslog.socket", .path(bytesMax: 107), optional: \.syslog.socket,
+      "a Unix socket for datagrams of syslog, with the mode and the group of the ingest socket"),
+    Key(
+      "syslog.listen", .loopbackAddress, optional: \.syslog.listen,
+      "the address on loopback that takes syslog over UDP and TCP"),
+    Key("syslog.namespace", .namespaceName, at: \.syslog.namespace, "the namespace of the messages"),
+    Key(
+      "syslog.types", .tagRules, at: \.syslog.types,
+      "the type of each app, by a glob; the first that matches decides, and an app without a match is of type `syslog`"),
   ]
 
   private static let storage: [Key] = [

@@ -34,6 +34,10 @@ public struct DaemonConfiguration: Sendable, Equatable {
   public var otlp = OTLP()
   /// `forward`: reports of Fluent.
   public var forward = Forward()
+  /// `statsd`: samples.
+  public var statsd = Messages(namespace: "metrics")
+  /// `syslog`: messages.
+  public var syslog = Messages(namespace: "logs")
   /// `crashSpool`: reports that programs leave in a folder.
   public var crashSpool = CrashSpool()
   /// `host`: reports of the machine itself.
@@ -96,6 +100,22 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var sharedKeyFile: HeldFile?
     /// Its text.
     public var sharedKey: Secret? { sharedKeyFile?.content }
+  }
+
+  /// The keys under `statsd` and `syslog`.
+  public struct Messages: Sendable, Equatable {
+    /// The path of a Unix socket for datagrams, with the mode and the group of the ingest socket; nil: it is not opened.
+    public var socket: String?
+    /// `ADDRESS:PORT` on loopback; nil: not served over UDP, nor over TCP.
+    public var listen: String?
+    /// The namespace of the reports.
+    public var namespace: String
+    /// Types by the name of a metric or an app, in the order of the file; the first that matches decides.
+    public var types: [TagRule] = []
+    public init(namespace: String) { self.namespace = namespace }
+
+    /// nil: no rule is for the name.
+    public func type(of name: String) -> String? { types.first { Glob.matches($0.glob, name) }?.type.text }
   }
 
   /// The keys under `crashSpool`.

@@ -103,6 +103,10 @@ private let daemonMetrics: [Metric<Scrape>] = [
       ([("input", $0.key.input), ("status", String($0.key.status))], $0.value)
     }
   },
+  .init("prism_messages_total", .counter, "Samples and messages of statsd and syslog; of dropped ones datagrams.") {
+    $0.ingest.messages.sorted { ($0.key.input, $0.key.outcome.rawValue) < ($1.key.input, $1.key.outcome.rawValue) }
+      .map { ([("input", $0.key.input), ("outcome", $0.key.outcome.rawValue)], $0.value) }
+  },
   .init(
     "prism_ingest_foreign_total", .counter, "Connections that spoke a protocol which is not taken there.",
     by: "protocol", \.ingest.foreignProtocols),

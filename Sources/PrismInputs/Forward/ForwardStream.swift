@@ -5,7 +5,7 @@ import PrismProtocol
 
 /// One connection of the forward protocol without its socket: it finds where messages end, and does the handshake of a shared
 /// key (Forward Protocol Specification v1.5, "Handshake Messages").
-package struct ForwardStream: Sendable {
+package struct ForwardStream: MessageStream {
   private enum State {
     /// A PING must come first, for this nonce.
     case handshake(SharedKey, nonce: [UInt8])
@@ -22,7 +22,6 @@ package struct ForwardStream: Sendable {
   private var wholeEnd = 0
   private var framer = MsgPackFramer(from: 0)
   private var output: [UInt8] = []
-  /// A message is larger than is taken: the connection ends.
   package private(set) var isTooLarge = false
 
   /// - Parameter key: the other end must know it; nil: no handshake.
@@ -39,23 +38,17 @@ package struct ForwardStream: Sendable {
     output = SharedKey.hello(nonce: nonce)
   }
 
-  /// Bytes of a message that is not whole, or not taken.
   package var heldBytes: Int { held.count + output.count }
-  /// A message is whole, and is not taken yet.
   package var hasMessage: Bool { wholeEnd > 0 }
-  /// Bytes of the message that comes, as far as they are known; nil: its length is open. Packed events say their length; what
-  /// follows them has less than a read.
+  /// Packed events say their length; what follows them has less than a read.
   package var messageBytes: Int? { framer.neededBytes > held.count + 1 ? framer.neededBytes - wholeEnd : nil }
-  /// The input makes no sense: the connection ends.
   package var mustClose: Bool { if case .closing = state { true } else { false } }
 
-  /// Takes bytes for the other end that are no answer to a message.
   package mutating func takeOutput() -> [UInt8] {
     defer { output = [] }
     return output
   }
 
-  /// Takes the messages that are whole; the stream goes on behind them.
   package mutating func takeMessage() -> [UInt8]? {
     guard hasMessage else { return nil }
     var whole: [UInt8] = []
@@ -64,12 +57,14 @@ package struct ForwardStream: Sendable {
     return whole
   }
 
+  /// A message that is not whole is its sender's, who has no acknowledgement.
+  package mutating func end() {}
+
   private mutating func forgetWhole() {
     held.removeFirst(min(wholeEnd, held.count))
     (wholeEnd, framer) = (0, MsgPackFramer(from: 0))
   }
 
-  /// Takes input up to the end of a message. - Returns: the position behind what was taken.
   package mutating func consume(_ chunk: Span<UInt8>, from start: Int) -> Int {
     var position = start
     while position < chunk.count, wholeEnd < Self.batchBytes, !mustClose {

@@ -7,7 +7,6 @@ import PrismProtocol
 /// remembers.
 struct JournalReports {
   static let type = "journal"
-  private static let sourcesMax = 256
   private static let fieldsMax = 64
   /// A machine's id is never sent, and these are in the common information, or of no use elsewhere.
   private static let omitted: Set<String> = [
@@ -24,8 +23,9 @@ struct JournalReports {
   }()
 
   private let namespace: String
-  /// By sender, so that their common information is stored once.
-  private var sources: [String: SubmissionSource] = [:]
+  private var sources = PeerSources {
+    SubmissionSource(peer: $0, mending: JournalReports.mending, sessionID: "journal")
+  }
   private let lines = PartialLines<(SubmissionSource, JournalEntry)>()
 
   init(namespace: String) { self.namespace = namespace }
@@ -129,16 +129,10 @@ struct JournalReports {
     // the journal says so.
     let isKernel = !isCoredump && user == nil && entry["_TRANSPORT"] == "kernel"
     let userID = isKernel ? 0 : user.flatMap { UInt32($0) }.flatMap { $0 == .max ? nil : $0 }
-    let key = [userID.map { String($0) }, group, process, name, executable, unit].map { $0 ?? "" }
-      .joined(separator: "\u{0}")
-    if let known = sources[key] { return known }
-    let peer = ReportingPeer(
-      userID: userID, groupIDs: Set(group.flatMap { UInt32($0) }.map { [$0] } ?? []),
-      processID: process.flatMap { Int32($0) } ?? 0, processName: name, executable: executable, unit: unit)
-    let source = SubmissionSource(peer: peer, mending: Self.mending, sessionID: "journal")
-    if sources.count >= Self.sourcesMax { sources = [:] }
-    sources[key] = source
-    return source
+    return sources.source(
+      of: ReportingPeer(
+        userID: userID, groupIDs: Set(group.flatMap { UInt32($0) }.map { [$0] } ?? []),
+        processID: process.flatMap { Int32($0) } ?? 0, processName: name, executable: executable, unit: unit))
   }
 }
 

@@ -27,7 +27,7 @@ final class IngestConnection {
   /// nil: the line protocol, or not decided yet.
   var http: InPlace<HTTPExchange>?
   /// Another input's protocol; nil: lines or HTTP.
-  private(set) var stream: InPlace<ForwardStream>?
+  private(set) var stream: InPlace<any MessageStream>?
   private(set) var owed = OwedAnswers()
   private(set) var isStreamEnded = false, hasSpoken = false
   /// The client's protocol, if it is not taken here: nothing more is read of it.
@@ -71,7 +71,7 @@ final class IngestConnection {
   }
 
   /// Speaks another input's protocol. Call it before anything is read.
-  func speak(_ stream: ForwardStream) { (self.stream, isProtocolKnown) = (InPlace(stream), true) }
+  func speak(_ stream: any MessageStream) { (self.stream, isProtocolKnown) = (InPlace(stream), true) }
 
   /// Begins to be watched. Call it once; `close` ends it. - Returns: false where the kernel has no room for it.
   func activate(in loop: SocketLoop) -> Bool {
@@ -255,7 +255,8 @@ extension IngestConnection {
       var turn = WorkTurn.unbounded
       consumeHeld(within: &turn, unixMilliseconds: now)
     }
-    if stream != nil {
+    if let stream {
+      stream.value.end()
       isStreamEnded = true
     } else if let conversation {
       if let http {
@@ -268,7 +269,7 @@ extension IngestConnection {
   }
 
   private func takeMessages(
-    _ stream: InPlace<ForwardStream>, _ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn
+    _ stream: InPlace<any MessageStream>, _ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn
   ) -> Int {
     guard owed.handedBytes == nil else { return start }
     if isStreamEnded { return chunk.count }
@@ -339,7 +340,7 @@ extension IngestConnection {
     return http?.value.requestBytes(conversation.value.session.rules) ?? conversation.value.requestBytes
   }
 
-  private func requestBytes(_ stream: ForwardStream, _ rules: AdmissionRules) -> Int {
+  private func requestBytes(_ stream: any MessageStream, _ rules: AdmissionRules) -> Int {
     if let handedBytes = owed.handedBytes { return handedBytes }
     guard !stream.hasMessage, stream.heldBytes > 0 else { return 0 }
     if let bytes = stream.messageBytes { return HTTPRoutes.requestBytes(bytes, isPacked: false, rules) }

@@ -12,7 +12,9 @@ extension IngestServer {
   func acceptReady(_ ready: [Int]) {
     if ready.contains(Self.listenerID) { acceptSome(from: listener, .reports) }
     guard !entrances.isEmpty else { return }
-    for id in ready { if let open = entrances[id] { acceptSome(from: open.listener, open.entrance) } }
+    for id in ready {
+      if let open = entrances[id], !open.receive() { acceptSome(from: open.listener, open.entrance) }
+    }
   }
 
   private func acceptSome(from listener: any ConnectionListener, _ entrance: Entrance) {
@@ -44,7 +46,8 @@ extension IngestServer {
   }
 
   private func admit(_ descriptor: Int32, _ entrance: Entrance) {
-    guard let userID = entrance.userID(of: descriptor) else {
+    // Syslog has no answers: a program sends its message and goes. Then the message has no user.
+    guard let userID = entrance.userID(of: descriptor) ?? (entrance.isSyslog ? .max : nil) else {
       if entrance.isTCP { counts.refusedConnections[.unknownUser, default: 0] += 1 }
       close(descriptor)
       return
@@ -63,9 +66,7 @@ extension IngestServer {
       id: lastID, entrance: entrance, userID: userID, descriptor: SharedDescriptor(descriptor))
     connection.routes = HTTPRoutes(input: otherInputs.otlp, isAlone: entrance == .otlp)
     guard connection.activate(in: loop) else { return shortage(String(cString: strerror(errno))) }
-    if entrance.isForward, let forward = otherInputs.forward {
-      connection.speak(forward.makeStream(isTCP: entrance.isTCP))
-    }
+    if let stream = otherInputs.makeStream(entrance) { connection.speak(stream) }
     connections[lastID] = connection
     budget.open(lastID, user: userID)
     if entrance.isForward { advance(connection) }  // the first word may be ours
@@ -83,7 +84,7 @@ extension IngestServer {
   private func refuse(_ descriptor: Int32, _ entrance: Entrance, _ cause: IngestCounters.Refusal) {
     counts.refusedConnections[cause, default: 0] += 1
     let refusal = Refusal(.busy, "too many connections; try again", retryMilliseconds: 1000)
-    if entrance.isForward { return }  // no answer is known there
+    if entrance.isForward || entrance.isSyslog { return }  // no answer is known there
     let isHTTP = entrance == .otlp || SharedDescriptor.peek(descriptor)?.isASCIILetter == true
     let answer = isHTTP ? HTTPAnswer.render(InputAnswer(refusal), keepAlive: false) : AnswerText.refused(refusal)
     // Unread input would reset the connection when it is closed. An answer that can't be sent harms no other client.
@@ -103,7 +104,7 @@ extension IngestConnection {
   /// nil: it is gone. Over TCP the user was found when the connection came, and stays.
   fileprivate var peer: ReportingPeer? {
     guard entrance.isTCP else { return ReportingPeer(of: descriptor.number) }
-    return ReportingPeer(userID: userID, groupIDs: [], processID: 0)
+    return ReportingPeer(userID: userID == .max ? nil : userID, groupIDs: [], processID: 0)
   }
 }
 

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 public import PrismAdmission
-import PrismBase
+public import PrismBase
 public import PrismConfig
 import PrismInputs
 import PrismProtocol
@@ -31,14 +31,8 @@ extension IngestServer {
   private func open(
     _ entrance: Entrance, _ address: String, _ daemon: DaemonConfiguration
   ) throws(SocketError) -> OpenEntrance {
-    let listener = try entrance.listen(on: address, daemon)
     lastID += 1
-    guard let watch = loop.watch(listener.descriptor, id: lastID, reads: false) else {
-      let code = errno
-      listener.close()
-      throw .system("watch", path: address, errno: code)
-    }
-    return OpenEntrance(id: lastID, entrance: entrance, listener: listener, watch: watch)
+    return try OpenEntrance(id: lastID, entrance, on: address, daemon, of: self)
   }
 
   private func add(_ open: OpenEntrance) {
@@ -47,7 +41,10 @@ extension IngestServer {
     log.info("an input listens", ["key": open.entrance.key, "address": open.listener.path])
   }
 
-  func endEntrance(_ id: Int) { entrances.removeValue(forKey: id)?.close() }
+  func endEntrance(_ id: Int) {
+    if state == .serving { entrances[id]?.receive() }
+    entrances.removeValue(forKey: id)?.close()
+  }
 
   /// Accepts connections at all entrances, or pauses them for a while.
   func watchEntrances(reads: Bool) {
@@ -55,9 +52,60 @@ extension IngestServer {
     for id in entrances.keys { entrances[id]?.watch.set(reads: reads, writes: false) }
   }
 
+  func watch(_ id: Int, reads: Bool) { entrances[id]?.watch.set(reads: reads && state == .serving, writes: false) }
+
   /// The port of an entrance over TCP; nil if it is not open.
   func port(of entrance: Entrance) -> UInt16? {
-    entrances.values.first { $0.entrance == entrance }.flatMap { ($0.listener as? TCPListener)?.port }
+    entrances.values.first { $0.entrance == entrance }.flatMap { ($0.listener as? LoopbackListener)?.port }
+  }
+}
+
+/// The inputs that have paths, connections or sockets at the ingest server.
+public struct OtherInputs: Sendable {
+  /// Answers the HTTP paths of OTLP; nil: there are no such paths.
+  let otlp: OTLPInput?
+  let forward: ForwardInput?
+  let statsd: StatsdInput?
+  let syslog: SyslogInput?
+
+  /// There are no such paths and sockets.
+  public init() { (otlp, forward, statsd, syslog) = (nil, nil, nil, nil) }
+
+  /// - Parameter snapshot: the configuration in force.
+  public init(log: Logger, snapshot: @escaping @Sendable () -> Snapshot) {
+    otlp = OTLPInput(snapshot: snapshot)
+    forward = ForwardInput(log: log, snapshot: snapshot)
+    statsd = StatsdInput(log: log, snapshot: snapshot)
+    syslog = SyslogInput(log: log, snapshot: snapshot)
+  }
+
+  /// The state of a new connection; nil: it speaks lines or HTTP.
+  func makeStream(_ entrance: Entrance) -> (any MessageStream)? {
+    if entrance.isForward { return forward?.makeStream(isTCP: entrance.isTCP) }
+    return entrance.isSyslog ? SyslogStream() : nil
+  }
+
+  /// Answers a request of a connection. - Returns: the input's name in counters, and what became of messages, too.
+  fileprivate func answer(
+    _ request: InputRequest, _ entrance: Entrance, from peer: ReportingPeer, to sink: any SubmissionSink
+  ) async -> (answer: InputAnswer, input: String, counts: [IngestCounters.Message.Outcome: Int])? {
+    if entrance.isForward, let forward {
+      return (await forward.answer(request, from: peer, to: sink), ForwardInput.name, [:])
+    }
+    if entrance.isSyslog, let syslog {
+      let (answer, counts) = await syslog.answer(request, from: peer, to: sink)
+      return (answer, SyslogInput.name, counts)
+    }
+    guard let otlp else { return nil }
+    return (await otlp.answer(request, from: peer, to: sink), otlp.name(of: request), [:])
+  }
+
+  /// Takes what came to a socket for datagrams. - Returns: what became of it.
+  func take(
+    _ datagrams: [Datagram], _ entrance: Entrance, to sink: any SubmissionSink
+  ) async -> [IngestCounters.Message.Outcome: Int] {
+    if entrance.isSyslog { return await syslog?.take(datagrams, to: sink) ?? [:] }
+    return await statsd?.take(datagrams, to: sink) ?? [:]
   }
 }
 
@@ -72,13 +120,11 @@ extension IngestServer {
     guard let session = connection.conversation?.value.session else { return }
     if let program = session.unitProgram { sessions.set(program, of: connection.id, now: time.uptime) }
     let peer = session.peer
-    let (id, isForward, inputs) = (connection.id, connection.entrance.isForward, otherInputs)
+    let (id, entrance, inputs) = (connection.id, connection.entrance, otherInputs)
     Task {
-      if isForward, let forward = inputs.forward {
-        answered(id, await forward.answer(request, from: peer, to: self), input: ForwardInput.name)
-      } else if let otlp = inputs.otlp {
-        answered(id, await otlp.answer(request, from: peer, to: self), input: otlp.name(of: request))
-      }
+      guard let (answer, input, messages) = await inputs.answer(request, entrance, from: peer, to: self) else { return }
+      counts.add(messages, of: input)
+      answered(id, answer, input: input)
     }
   }
 
@@ -129,9 +175,16 @@ enum Entrance: Hashable {
   case otlp
   /// Fluent's forward protocol.
   case forwardSocket, forwardTCP
+  /// StatsD, in datagrams.
+  case statsdSocket, statsdUDP
+  /// Syslog, in datagrams and over TCP.
+  case syslogSocket, syslogUDP, syslogTCP
 
-  var isTCP: Bool { self == .otlp || self == .forwardTCP }
+  var isTCP: Bool { [.otlp, .forwardTCP, .syslogTCP].contains(self) }
+  var isUDP: Bool { self == .statsdUDP || self == .syslogUDP }
   var isForward: Bool { self == .forwardSocket || self == .forwardTCP }
+  var isSyslog: Bool { [.syslogSocket, .syslogUDP, .syslogTCP].contains(self) }
+  var isDatagram: Bool { isUDP || self == .statsdSocket || self == .syslogSocket }
 
   /// The key of its address.
   var key: String {
@@ -140,6 +193,10 @@ enum Entrance: Hashable {
     case .otlp: "otlp.listen"
     case .forwardSocket: "forward.socket"
     case .forwardTCP: "forward.listen"
+    case .statsdSocket: "statsd.socket"
+    case .statsdUDP: "statsd.listen"
+    case .syslogSocket: "syslog.socket"
+    case .syslogUDP, .syslogTCP: "syslog.listen"
     }
   }
 
@@ -149,13 +206,17 @@ enum Entrance: Hashable {
     result[.otlp] = daemon.otlp.listen
     result[.forwardSocket] = daemon.forward.socket
     result[.forwardTCP] = daemon.forward.listen
+    (result[.statsdSocket], result[.statsdUDP]) = (daemon.statsd.socket, daemon.statsd.listen)
+    result[.syslogSocket] = daemon.syslog.socket
+    (result[.syslogUDP], result[.syslogTCP]) = (daemon.syslog.listen, daemon.syslog.listen)
     return result
   }
 
   /// - Parameter daemon: says whose the file of a Unix socket is.
   func listen(on address: String, _ daemon: DaemonConfiguration) throws(SocketError) -> any ConnectionListener {
-    if isTCP { return try TCPListener(address: address) }
-    return try UnixListener(path: address, mode: daemon.ingest.mode, group: daemon.ingest.group)
+    if isTCP || isUDP { return try LoopbackListener(address: address, isDatagram: isUDP) }
+    return try UnixListener(
+      path: address, mode: daemon.ingest.mode, group: daemon.ingest.group, isDatagram: isDatagram)
   }
 
   /// The user at the other end of a connection, as the kernel says; nil: it is gone.
@@ -172,7 +233,28 @@ struct OpenEntrance {
   let id: Int
   let entrance: Entrance
   let listener: any ConnectionListener
+  /// nil: it is a socket for connections.
+  let datagrams: DatagramQueue?
   var watch: SocketLoop.Watch
+
+  fileprivate init(
+    id: Int, _ entrance: Entrance, on address: String, _ daemon: DaemonConfiguration, of server: IngestServer
+  ) throws(SocketError) {
+    (self.id, self.entrance, listener) = (id, entrance, try entrance.listen(on: address, daemon))
+    datagrams = entrance.isDatagram ? DatagramQueue(id, entrance, listener.descriptor, of: server) : nil
+    guard let watch = server.loop.watch(listener.descriptor, id: id, reads: false) else {
+      let code = errno
+      listener.close()
+      throw .system("watch", path: address, errno: code)
+    }
+    self.watch = watch
+  }
+
+  /// Takes datagrams that came. - Returns: false: it is a socket for connections.
+  @discardableResult func receive() -> Bool {
+    datagrams?.assumeIsolated { $0.receive() }
+    return datagrams != nil
+  }
 
   func close() {
     watch.end()

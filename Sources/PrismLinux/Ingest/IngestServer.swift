@@ -2,7 +2,6 @@ import Glibc
 public import PrismAdmission
 public import PrismBase
 public import PrismConfig
-public import PrismInputs
 public import PrismProtocol
 
 /// The ingest socket (docs/ingest-protocol.md): takes reports from any number of clients to their commit, and answers
@@ -40,8 +39,8 @@ public actor IngestServer {
   var state = State.idle
   var rules: AdmissionRules
   var accepting: SocketLoop.Watch
-  /// Answers the HTTP paths of OTLP, and speaks on connections of `forward.socket` and `forward.listen`.
-  let otherInputs: (otlp: OTLPInput?, forward: ForwardInput?)
+  /// Each answers on its own paths, connections or sockets; nil: they are not opened.
+  let otherInputs: OtherInputs
   /// Of all connections.
   let places = WatchPlaces()
   /// Further listening sockets, by their number in the loop.
@@ -68,19 +67,18 @@ public actor IngestServer {
   /// - Parameter snapshot: the configuration in force; asked whenever something arrives.
   /// - Parameter version: of the daemon, for the answer to a greeting.
   /// - Parameter feed: gets reports that are refused before they reach `sink`.
-  /// - Parameter otlp: answers its HTTP paths; nil: there are no such paths.
-  /// - Parameter forward: speaks on connections of `forward.socket` and `forward.listen`; nil: they are not opened.
+  /// - Parameter inputs: those that have paths, connections or sockets here.
   /// - Parameter filters: what the filters of types share.
   /// - Parameter files: where namespaces are configured.
   /// - Parameter connectionsMax: what the limit of open files leaves of `ingest.maxConnections`.
   /// - Throws: `system`.
   public init(
     listener: UnixListener, sink: any ReportSink, snapshot: @escaping @Sendable () -> Snapshot, facts: HostFacts,
-    version: String, feed: ReportFeed = ReportFeed(), otlp: OTLPInput? = nil, forward: ForwardInput? = nil,
+    version: String, feed: ReportFeed = ReportFeed(), inputs: OtherInputs = OtherInputs(),
     filters: FilterTools = FilterTools(), files: NamespaceFiles = NamespaceFiles(), connectionsMax: Int = .max,
     time: any TimeSource = SystemTime(), log: Logger
   ) throws(SocketError) {
-    (self.feed, otherInputs) = (feed, (otlp, forward))
+    (self.feed, otherInputs) = (feed, inputs)
     loop = try SocketLoop(for: listener.path)
     accepting = try loop.watch(listener, id: Self.listenerID)
     (self.listener, self.sink, self.snapshot, self.facts) = (listener, sink, snapshot, facts)
@@ -91,6 +89,7 @@ public actor IngestServer {
 
   /// The counters since the start.
   public var counters: IngestCounters {
+    for open in entrances.values { open.datagrams?.assumeIsolated { $0.noteDropped() } }
     var result = counts
     result.connections = connections.count
     (result.memoryBytes, result.memoryBytesMax) = (budget.bytes, budget.bytesMax)
@@ -143,6 +142,7 @@ extension IngestServer {
   /// Ends: no new connections, what was taken is committed and answered, what comes meanwhile is answered `busy`, then
   /// everything is closed. Returns when it is, `stopMax` after it began at the latest.
   public func stop() async {
+    if state == .serving { for open in entrances.values { await open.datagrams?.end() } }
     switch state {
     case .idle, .serving: beginStop()
     case .stopping: break

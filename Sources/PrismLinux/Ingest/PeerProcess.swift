@@ -16,6 +16,19 @@ extension ReportingPeer {
   }
 }
 
+extension ReportingPeer {
+  /// The sender of a datagram, as the kernel says; -1 for all: it does not.
+  init(processID: Int32, userID: UInt32, groupID: UInt32) {
+    guard userID != .max else {
+      self.init(userID: nil, groupIDs: [], processID: 0)
+      return
+    }
+    self.init(userID: userID, groupIDs: [groupID], processID: processID)
+    let facts = PeerProcess(processID: processID, userID: userID).facts { nil }
+    (processName, executable, unit) = (facts.name, facts.executable, facts.unit)
+  }
+}
+
 extension SubmissionSource {
   /// The daemon itself.
   static func daemon(_ sessionID: String) -> SubmissionSource {

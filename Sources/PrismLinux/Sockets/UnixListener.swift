@@ -50,19 +50,22 @@ public final class UnixListener: Sendable {
     spare = Mutex(open("/dev/null", O_RDONLY | O_CLOEXEC))
   }
 
-  /// Binds and listens. A socket file without a listener is replaced; any other file there is left alone.
+  /// Binds and listens. A socket file without a listener is replaced; any other file there is left alone. A socket for datagrams
+  /// is read by its server, and `accept` is of no use.
   ///
   /// There is no moment in which the socket is there with wider rights than `mode`.
   /// - Parameter group: the file's group by name or number; nil leaves the process's own.
   /// - Throws: `inUse` when somebody answers at `path`; the other cases of `SocketError` as they say.
-  public convenience init(path: String, mode: UInt32, group: String? = nil) throws(SocketError) {
+  public convenience init(
+    path: String, mode: UInt32, group: String? = nil, isDatagram: Bool = false
+  ) throws(SocketError) {
     let address = try UnixAddress.checked(path)
     try Self.removeStale(address)
     let groupID = try Self.groupID(of: group, path: path)
-    let descriptor = prism_unix_socket()
+    let descriptor = isDatagram ? prism_unix_datagram_socket() : prism_unix_socket()
     guard descriptor >= 0 else { throw .system("socket", path: path, errno: errno) }
     do throws(SocketError) {
-      let identity = try Self.bind(descriptor, address, mode: mode, groupID: groupID)
+      let identity = try Self.bind(descriptor, address, mode: mode, groupID: groupID, listens: !isDatagram)
       self.init(descriptor: descriptor, path: path, identity: identity, isInherited: false)
     } catch {
       Glibc.close(descriptor)
@@ -158,7 +161,7 @@ extension UnixListener {
   }
 
   private static func bind(
-    _ descriptor: Int32, _ address: UnixAddress, mode: UInt32, groupID: gid_t?
+    _ descriptor: Int32, _ address: UnixAddress, mode: UInt32, groupID: gid_t?, listens: Bool
   ) throws(SocketError) -> FileIdentity? {
     // The file takes its mode from the socket's own inode: closed to all until owner and group are right.
     fchmod(descriptor, 0)
@@ -168,7 +171,7 @@ extension UnixListener {
     }
     let identity = FileIdentity(path: address.path)
     do throws(SocketError) {
-      guard listen(descriptor, SOMAXCONN) == 0 else {
+      guard !listens || listen(descriptor, SOMAXCONN) == 0 else {
         throw .system("listen on", path: address.path, errno: errno)
       }
       try setRights(path: address.path, mode: mode, groupID: groupID)

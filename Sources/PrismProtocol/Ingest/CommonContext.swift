@@ -18,5 +18,7 @@ public final class CommonContext: Sendable {
   public let members: [UInt8]
   /// Ends with the context.
   public let lifetime = Lifetime()
-  public init(members: [UInt8]) { self.members = members }
+  /// Reports with it are numbers that an input counted together: they are reduced though their type has no `reduce`.
+  public let reduces: Bool
+  public init(members: [UInt8], reduces: Bool = false) { (self.members, self.reduces) = (members, reduces) }
 }

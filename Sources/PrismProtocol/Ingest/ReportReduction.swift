@@ -12,7 +12,7 @@ public struct ReportReduction: Sendable, Equatable {
   public static let membersMax = 8
   /// Groups of a namespace that are open at a time; further ones are counted in the group `others` of their type and user.
   public static let groupsMax = 1000
-  /// The member of a row that says the numbers, and is no member of a report.
+  /// The member of a row that says the numbers. Of reports only those of an input that counts some together have it.
   public static let key = "REDUCED"
 
   /// A type, or a pattern of types.

@@ -33,17 +33,20 @@ public struct Sketch: Equatable, Sendable {
   }
 
   /// Adds a number. One that is not finite is left out. - Parameter times: how often it came, 1 or more.
-  public mutating func add(_ value: Double, times: Int = 1) {
+  /// - Parameter isSummed: it has no place in the histogram.
+  public mutating func add(_ value: Double, times: Int = 1, isSummed: Bool = false) {
     guard value.isFinite else { return }
-    var one = Sketch()
-    (one.count, one.sum, one.min, one.max) = (times, value * Double(times), value, value)
+    (min, max) = count == 0 ? (value, value) : (Swift.min(min, value), Swift.max(max, value))
+    (count, sum) = (count + times, Self.finite(sum + value * Double(times)))
+    if isSummed { return }
     if value == 0 {
-      one.zeros = times
-    } else {
-      let bucket = Int((log2(abs(value)) * exp2(Double(one.scale))).rounded(.up)) - 1
-      if value > 0 { one.positive = [bucket: times] } else { one.negative = [bucket: times] }
+      zeros += times
+      return
     }
-    merge(one)
+    let finest = Int((log2(abs(value)) * exp2(Double(Self.scales.upperBound))).rounded(.up)) - 1
+    let (bucket, before) = (finest >> (Self.scales.upperBound - scale), positive.count + negative.count)
+    if value > 0 { positive[bucket, default: 0] += times } else { negative[bucket, default: 0] += times }
+    if positive.count + negative.count > before { fit() }
   }
 
   /// Adds the numbers of another sketch.
@@ -53,9 +56,18 @@ public struct Sketch: Equatable, Sendable {
     coarsen(to: other.scale)
     other.coarsen(to: scale)
     (min, max) = count == 0 ? (other.min, other.max) : (Swift.min(min, other.min), Swift.max(max, other.max))
-    (count, sum, zeros) = (count + other.count, sum + other.sum, zeros + other.zeros)
+    (count, sum, zeros) = (count + other.count, Self.finite(sum + other.sum), zeros + other.zeros)
     positive.merge(other.positive, uniquingKeysWith: +)
     negative.merge(other.negative, uniquingKeysWith: +)
+    fit()
+  }
+
+  /// JSON has no infinity.
+  private static func finite(_ sum: Double) -> Double {
+    Swift.min(Swift.max(sum, -.greatestFiniteMagnitude), .greatestFiniteMagnitude)
+  }
+
+  private mutating func fit() {
     while scale > Self.scales.lowerBound, Swift.max(Self.span(positive), Self.span(negative)) > Self.bucketsMax {
       coarsen(to: scale - 1)
     }
@@ -146,7 +158,7 @@ extension Sketch {
   }
 
   /// An integer without a fraction, so that sums of integers read as such.
-  static func number(_ value: Double) -> JSONValue {
+  public static func number(_ value: Double) -> JSONValue {
     Int(exactly: value).map { .int($0) } ?? .double(value)
   }
 

@@ -108,7 +108,10 @@ struct Appending {
     if let app = batch.app { try AppUpdates(transaction).note(app, userID: batch.userID, namespace) }
     let form = try RowWriter.Form(
       namespace: namespace, types: numbers(of: batch.types), context: contextUse(batch, namespace: namespace), ids: ids,
-      rules: batch.types.map { rules[batch.namespace]?.reduction(of: $0.type) })
+      rules: batch.types.map {
+        let ofParts = batch.context.reduces && !$0.isKept ? ReportReduction() : nil
+        return rules[batch.namespace]?.reduction(of: $0.type) ?? ofParts
+      })
     for queue in QueueID.all(of: namespace) {
       try Segments(transaction).makeRoom(queue)
       if batch.hasKeptTypes { try Ring(transaction).makeRoom(queue, bytesMax: batch.quota.ringBytesMax) }

@@ -42,7 +42,7 @@ struct Maintenance {
   /// Makes rows of windows that are over, also while no report comes.
   private func endWindows() throws(StoreError) {
     let now = memory.held.time(file.options.time.uptime)
-    for (namespace, windows) in memory.state.counts.windows where windows.contains(where: { $0.value.end <= now }) {
+    for (namespace, windows) in memory.state.counts.windows where windows.contains(where: { $0.value.due <= now }) {
       let rows = try file.write { (transaction) throws(SQLiteError) in
         try Reductions(transaction, namespace).end()
       }

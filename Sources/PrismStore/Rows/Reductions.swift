@@ -19,23 +19,48 @@ struct Reductions: StoreOperations {
   mutating func add(_ row: ReportBatch.Row, _ batch: ReportBatch, _ rule: ReportReduction) -> Bool {
     let type = batch.types[row.type].type
     let own = Self.members(batch.arena[row.body])
-    let context = row.isSelfContained ? nil : Self.members(batch.context.members[...])
+    let part = batch.context.reduces ? own?[ReportReduction.key] : nil
+    let context = row.isSelfContained || part != nil ? nil : Self.members(batch.context.members[...])
     func value(_ key: String) -> JSONValue? { own?[key] ?? context?[key] }
     var group = rule.by.compactMap { key in value(key).map { JSONValue.Member(key, $0) } }
+    if part != nil { group = Self.group(of: own, tags: rule.by) }
     func key(_ group: String) -> String { "\(OpenWindow.keyPrefix)\(batch.userID) \(type.text) \(group)" }
     var name = key(JSONValue.object(group).text)
-    let open = state.counts.windows[namespace] ?? [:]
-    let isOthers = open[name] == nil && open.count >= ReportReduction.groupsMax || name.utf8.count > Self.keyBytesMax
+    let isOthers = name.utf8.count > Self.keyBytesMax || window(name) == nil && !hasRoom()
     if isOthers { (name, group) = (key("others"), []) }
-    let isFirst = open[name] == nil
     var window =
-      open[name]
+      self.window(name)
       ?? OpenWindow(
         rule, type, group, isOthers: isOthers, createdTime: row.createdTime, heldTime: transaction.heldTime, batch)
-    window.add(rule, createdTime: row.createdTime, quota: batch.quota, value)
+    let isFirst = window.count == 0
+    if isFirst { window.begin(createdTime: row.createdTime, heldTime: transaction.heldTime) }
+    if let part {
+      window.add(part: part, createdTime: row.createdTime, quota: batch.quota)
+    } else {
+      window.add(rule, createdTime: row.createdTime, quota: batch.quota, value)
+    }
     state.counts.windows[namespace, default: [:]][name] = window
     changed.insert(name)
     return isFirst
+  }
+
+  private func window(_ name: String) -> OpenWindow? { state.counts.windows[namespace]?[name] }
+
+  /// A gauge that rests makes room for a group.
+  private mutating func hasRoom() -> Bool {
+    guard let open = state.counts.windows[namespace], open.count >= ReportReduction.groupsMax else { return true }
+    guard let resting = open.first(where: { $0.value.count == 0 })?.key else { return false }
+    state.counts.windows[namespace]![resting] = nil
+    changed.insert(resting)
+    return true
+  }
+
+  /// The members of reports that an input counted together. - Parameter tags: those that make a group; empty: all do.
+  private static func group(of own: JSONValue?, tags: [String]) -> [JSONValue.Member] {
+    (own?.object ?? []).filter { $0.key != ReportReduction.key }.map { member in
+      guard !tags.isEmpty, let all = member.value.object else { return member }
+      return .init(member.key, .object(all.filter { tags.contains($0.key) }))
+    }
   }
 
   private static func members(_ bytes: ArraySlice<UInt8>) -> JSONValue? {
@@ -44,35 +69,36 @@ struct Reductions: StoreOperations {
 
   /// Writes the windows down that reports were added to.
   func write() throws(SQLiteError) {
-    for name in changed {
-      guard let window = state.counts.windows[namespace]?[name] else { continue }
-      try transaction.write(window.note, name, namespace)
-    }
+    for name in changed { try transaction.write(window(name)?.note, name, namespace) }
   }
 
   /// Makes rows of windows that are over. One that the quota has no room for stays open. - Returns: how many.
   func end() throws(SQLiteError) -> Int {
     let now = transaction.heldTime
-    guard let open = state.counts.windows[namespace], open.contains(where: { $0.value.end <= now }),
+    guard let open = state.counts.windows[namespace], open.contains(where: { $0.value.due <= now }),
       let place = state.names.namespaces[namespace]
     else { return 0 }
     var rows = 0
-    for (name, window) in open.sorted(by: { $0.key < $1.key }) where window.end <= now {
-      var batch = ReportBatch(
-        namespace: place, userID: window.userID, context: CommonContext(members: []), quota: window.quota, app: nil)
-      batch.types = [.init(type: window.type, priority: .rest, isRealtime: false)]
-      batch.arena = window.body
-      batch.rows = [
-        .init(
-          type: 0, createdTime: window.first, body: 0..<batch.arena.count,
-          metaBytes: batch.arena.count + Self.frameBytes)
-      ]
-      guard try Appending.store(batch, in: transaction).exceptions.isEmpty else { continue }
-      rows += 1
-      state.counts.windows[namespace]![name] = nil
-      try transaction.write(nil, name, namespace)
+    for (name, window) in open.sorted(by: { $0.key < $1.key }) where window.due <= now {
+      if window.count > 0 {
+        guard try Appending.store(Self.row(of: window, place), in: transaction).exceptions.isEmpty else { continue }
+        rows += 1
+      }
+      state.counts.windows[namespace]![name] = window.rest
+      try transaction.write(window.rest?.note, name, namespace)
     }
     return rows
+  }
+
+  private static func row(of window: OpenWindow, _ namespace: NamespaceName) -> ReportBatch {
+    var batch = ReportBatch(
+      namespace: namespace, userID: window.userID, context: CommonContext(members: []), quota: window.quota, app: nil)
+    batch.types = [.init(type: window.type, priority: .rest, isRealtime: false)]
+    batch.arena = window.body
+    batch.rows = [
+      .init(type: 0, createdTime: window.first, body: batch.arena.indices, metaBytes: batch.arena.count + frameBytes)
+    ]
+    return batch
   }
 
   /// Of the members that a row has beside its own.

@@ -1,8 +1,25 @@
 import PrismProtocol
 
 /// The reports of one group in a window that is open. It is a note, written in the transaction that answers the reports.
+/// A gauge's stays behind its window without reports: what is added to the gauge goes on from there.
 struct OpenWindow: Sendable, Equatable {
   static let keyPrefix = "reduce."
+  /// The field of numbers that an input counted together.
+  private static let partField = "value"
+  /// The least hashes of different values that are kept: up to them a number is exact, beyond it is wrong by 6 % (k minimum
+  /// values, doi.org/10.1007/3-540-45726-7_1).
+  private static let distinctMax = 256
+  private static let gaugeTime: Int64 = 86_400_000
+
+  /// Numbers that are no histogram.
+  private struct Plain: Equatable {
+    /// Fields without percentiles.
+    var sums: Set<String> = []
+    /// The present value of a gauge; nil: it is no gauge.
+    var gauge: Double?
+    /// Hashes of 62 bits of the values of a set.
+    var distinct: Set<Int> = []
+  }
 
   let userID: UInt32
   let type: ReportType
@@ -10,14 +27,13 @@ struct OpenWindow: Sendable, Equatable {
   let group: [JSONValue.Member]
   let isOthers: Bool
   /// By the held clock, in milliseconds.
-  let end: Int64
+  private(set) var end: Int64
   let seconds: Int
   /// Created times.
   private(set) var first: Int64, last: Int64
   private(set) var count = 0
   private(set) var fields: [String: Sketch] = [:]
-  /// Fields without percentiles.
-  private var sums: Set<String> = []
+  private var plain = Plain()
   /// That of the newest report.
   private(set) var quota: StoreQuota
 
@@ -36,9 +52,45 @@ struct OpenWindow: Sendable, Equatable {
     (first, last, self.quota) = (min(first, createdTime), max(last, createdTime), quota)
     count += 1
     for (name, kind) in rule.fields {
-      if kind == .sum { sums.insert(name) }
+      if kind == .sum { plain.sums.insert(name) }
       if let number = value(name)?.double { fields[name, default: Sketch()].add(number) }
     }
+  }
+
+  /// Adds numbers that an input counted together. Steps of a gauge are its values, and texts of what they add to it.
+  mutating func add(part: JSONValue, createdTime: Int64, quota: StoreQuota) {
+    (first, last, self.quota) = (min(first, createdTime), max(last, createdTime), quota)
+    count += part["count"]?.int ?? 0
+    if isOthers { return }
+    if let sketch = part[Self.partField].flatMap({ Sketch(json: $0) }) {
+      if sketch.percentile(0) == nil { plain.sums.insert(Self.partField) }
+      fields[Self.partField, default: Sketch()].merge(sketch)
+    }
+    for step in part["steps"]?.array ?? [] {
+      plain.sums.insert(Self.partField)
+      plain.gauge = step.double ?? (plain.gauge ?? 0) + (step.string.flatMap { Double($0) } ?? 0)
+      fields[Self.partField, default: Sketch()].add(plain.gauge ?? 0)
+    }
+    plain.distinct.formUnion((part["distinct"]?.array ?? []).compactMap(\.int))
+    if plain.distinct.count > Self.distinctMax {
+      plain.distinct = Set(plain.distinct.sorted().prefix(Self.distinctMax))
+    }
+  }
+
+  /// The next window of a gauge begins.
+  mutating func begin(createdTime: Int64, heldTime: Int64) {
+    (first, last, end) = (createdTime, createdTime, heldTime + Int64(seconds) * 1000)
+  }
+
+  /// When its row is due, or a gauge without a row is forgotten.
+  var due: Int64 { count > 0 ? end : end + Self.gaugeTime }
+
+  /// The window of a gauge stays behind its row, with its value.
+  var rest: OpenWindow? {
+    guard plain.gauge != nil, count > 0 else { return nil }
+    var rest = self
+    (rest.count, rest.fields) = (0, [:])
+    return rest
   }
 
   // MARK: JSON
@@ -56,22 +108,35 @@ struct OpenWindow: Sendable, Equatable {
   private var text: [UInt8] {
     var numbers: [JSONValue.Member] = [
       .init("second", .int(seconds)), .init("count", .int(count)), .init("first", .int(first)),
-      .init("last", .int(last)),
-      .init("fields", .object(fields.sorted { $0.key < $1.key }.map { .init($0.key, json(of: $0.value, $0.key)) })),
+      .init("last", .int(last)), .init("fields", fieldsJSON),
     ]
     if isOthers { numbers.append(.init("others", true)) }
+    if let gauge = plain.gauge { numbers.append(.init("gauge", Sketch.number(gauge))) }
     return Array(JSONValue.object(group + [.init(ReportReduction.key, .object(numbers))]).bytes.dropFirst().dropLast())
   }
 
-  private func json(of sketch: Sketch, _ name: String) -> JSONValue {
-    sums.contains(name) ? sketch.sums : sketch.json
+  private var fieldsJSON: JSONValue {
+    var fields = fields
+    if let greatest = plain.distinct.max() {
+      let isExact = plain.distinct.count < Self.distinctMax
+      let share = Double(greatest) / Double(1 << 62)
+      let number = isExact ? plain.distinct.count : Int(Double(Self.distinctMax - 1) / share)
+      fields[Self.partField, default: Sketch()].add(Double(number))
+    }
+    return .object(fields.sorted { $0.key < $1.key }.map { .init($0.key, numbersJSON(of: $0.value, $0.key)) })
+  }
+
+  private func numbersJSON(of sketch: Sketch, _ name: String) -> JSONValue {
+    plain.sums.contains(name) || !plain.distinct.isEmpty ? sketch.sums : sketch.json
   }
 
   var note: [UInt8] {
     let json: JSONValue = [
       "user": .int(userID), "type": .string(type.text), "group": .object(group), "others": .bool(isOthers),
       "end": .int(end), "second": .int(seconds), "first": .int(first), "last": .int(last), "count": .int(count),
-      "fields": .object(fields.map { .init($0.key, $0.value.json) }), "sums": .array(sums.map { .string($0) }),
+      "fields": .object(fields.map { .init($0.key, numbersJSON(of: $0.value, $0.key)) }),
+      "sums": .array(plain.sums.map { .string($0) }), "gauge": plain.gauge.map { Sketch.number($0) } ?? .null,
+      "distinct": .array(plain.distinct.map { .int($0) }),
       "quota": [.int(quota.bytesMax), .int(quota.userBytesMax), .bool(quota.evictsOldest)],
     ]
     return json.bytes
@@ -90,7 +155,8 @@ struct OpenWindow: Sendable, Equatable {
     (self.end, self.seconds, self.first, self.last) = (Int64(end), seconds, Int64(first), Int64(last))
     self.count = count
     self.quota = StoreQuota(bytesMax: bytesMax, userBytesMax: userBytesMax, evictsOldest: evictsOldest)
-    sums = Set((json["sums"]?.array ?? []).compactMap(\.string))
+    plain.sums = Set((json["sums"]?.array ?? []).compactMap(\.string))
+    (plain.gauge, plain.distinct) = (json["gauge"]?.double, Set((json["distinct"]?.array ?? []).compactMap(\.int)))
     for field in fields {
       guard let sketch = Sketch(json: field.value) else { return nil }
       self.fields[field.key] = sketch

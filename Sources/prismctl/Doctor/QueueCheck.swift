@@ -23,7 +23,7 @@ enum QueueCheck {
         + RecordCheck.findings(
           entry.name, entry.value, isExplained: explained.contains(entry.name), refused: refusedRecords)
     }
-    return [configuration].compactMap { $0 } + network(now) + limits(now) + unconfigured(now)
+    return [configuration].compactMap { $0 } + network(now) + limits(now) + dropped(now) + unconfigured(now)
       + (found.isEmpty ? [Finding("queues", .ok, "nothing waits too long")] : found)
   }
 
@@ -35,6 +35,17 @@ enum QueueCheck {
       return Finding(
         "limit \(input)", .warning, "\("request".counted(refused.value)) of \(input) were larger than is taken",
         advice: "let its sender send smaller chunks or batches; the page of each input says its limits")
+    }
+  }
+
+  /// Datagrams that the kernel dropped.
+  private static func dropped(_ now: StatusReport) -> [Finding] {
+    let prefix = "dropped "
+    return now.refused.filter { $0.name.hasPrefix(prefix) }.map { refused in
+      Finding(
+        "datagrams \(refused.name.dropFirst(prefix.count))", .warning,
+        "the kernel dropped \("datagram".counted(refused.value)) since the start: the socket had no room",
+        advice: "raise net.core.rmem_max, or let senders use the Unix socket, where they wait")
     }
   }
 

@@ -10,7 +10,7 @@ import Testing
 @Suite(.serialized, .enabled(if: Crowd.isPermitted, Crowd.why))
 struct RoomTests {
   struct Attack: Sendable, CustomTestStringConvertible {
-    enum Place: Sendable { case ingest, otlp, forward }
+    enum Place: Sendable { case ingest, otlp, forward, messages }
     let kind: String
     var place = Place.ingest
     /// Of each user.
@@ -20,7 +20,7 @@ struct RoomTests {
 
   private static let isLong = soakFactor > 1
   private static let shortKinds: Set = [
-    "listsUnread", "listsInBodies", "patchesUnread", "otlpAttributes", "otlpZstd", "forwardDoubles",
+    "listsUnread", "listsInBodies", "patchesUnread", "otlpAttributes", "otlpZstd", "forwardDoubles", "messages",
   ]
   static let attacks = isLong ? all : all.filter { shortKinds.contains($0.kind) }
   private static let all =
@@ -33,10 +33,12 @@ struct RoomTests {
       Attack(kind: $0, place: .otlp)
     }
     + ["forwardDoubles", "forwardControls", "forwardEvents", "forwardZstd"].map { Attack(kind: $0, place: .forward) }
+    + [Attack(kind: "messages", place: .messages)]
 
   private static let namespaces = [
     "shop": "records: [{table: part, maxRecord: 2000}]\nmonitorList: [{type: sample}]\n",
-    "otel": "monitorList: [{type: otel.log}]\n", "logs": "monitorList: [{type: app}]\n",
+    "otel": "monitorList: [{type: otel.log}]\n", "logs": "monitorList: [{type: app}, {type: syslog}]\n",
+    "metrics": "monitorList: [{type: statsd}]\n",
   ]
   private static let users: UInt32 = 16
   private static let seconds = isLong ? 60 : 3600
@@ -44,14 +46,18 @@ struct RoomTests {
 
   @Test("memory, answers and the end are bounded", arguments: attacks)
   func attacked(attack: Attack) async throws {
-    let (otlp, forward) = (try Harness.freePort(), try Harness.freePort())
+    let (otlp, forward, messages) = (try Harness.freePort(), try Harness.freePort(), try Harness.freePort())
     let cage = MemoryCage()
     defer { cage?.remove() }
     let harness = try await Crowd.harness(
-      "otlp: {listen: \"127.0.0.1:\(otlp)\"}\nforward: {listen: \"127.0.0.1:\(forward)\"}", namespaces: Self.namespaces,
-      limits: cage?.words ?? [])
+      """
+      otlp: {listen: "127.0.0.1:\(otlp)"}
+      forward: {listen: "127.0.0.1:\(forward)"}
+      syslog: {listen: "127.0.0.1:\(messages)"}
+      statsd: {listen: "[::1]:\(messages)"}
+      """, namespaces: Self.namespaces, limits: cage?.words ?? [])
     do {
-      try await check(attack, harness, [.otlp: "\(otlp)", .forward: "\(forward)"])
+      try await check(attack, harness, [.otlp: "\(otlp)", .forward: "\(forward)", .messages: "\(messages)"])
     } catch {
       await harness.stop()
       throw error

@@ -208,6 +208,29 @@ def bombs(kind, port, end, count):
                 opened.remove(client)
 
 
+def messages(port, end, count):
+    """Syslog over TCP and UDP and statsd over UDP of IPv6, at one port: what becomes most in memory, all the time."""
+    text = b"<13>" + b"\x01" * 60_000 + b"\n"
+    streams = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
+    for client in streams:
+        client.setblocking(False)
+    syslog = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    statsd = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    for number in range(1 << 40):
+        if time.monotonic() > end:
+            break
+        for client in list(streams):
+            try:
+                client.send(text)
+            except BlockingIOError:
+                pass
+            except OSError:
+                streams.remove(client)
+        syslog.sendto(text[:-1], ("127.0.0.1", port))
+        statsd.sendto(b"\n".join(b"%x:%x|s|#\x01:%x" % (at, number, at) for at in range(3000)), ("::1", port))
+        time.sleep(0.01)
+
+
 def fill(path, count):
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.connect(path)
@@ -358,6 +381,8 @@ def main():
         fill(path, int(number))
     elif kind in BOMBS:
         bombs(kind, int(path), end, int(sys.argv[4]))
+    elif kind == "messages":
+        messages(int(path), end, int(sys.argv[4]))
     elif kind == "connects":
         connects(path, end)
     else:

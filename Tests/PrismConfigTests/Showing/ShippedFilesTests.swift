@@ -186,6 +186,8 @@ struct ShippedFilesTests {
       "remote.caFile": "ca.pem", "remote.certFile": "client.pem", "remote.keyFile": "client.key",
       "metrics.listen": "127.0.0.1:9464", "otlp.listen": "127.0.0.1:4318", "otlp.namespace": "otel",
       "forward.socket": "/run/prism/forward.sock", "forward.listen": "127.0.0.1:24224", "forward.namespace": "logs",
+      "statsd.socket": "/run/prism/statsd.sock", "statsd.listen": "127.0.0.1:8125",
+      "syslog.socket": "/run/prism/log.sock", "syslog.listen": "127.0.0.1:5514",
       "forward.types": "{\"docker.*\": container, \"app?\": app}", "forward.sharedKeyFile": "forward.key",
       "crashSpool.folder": "/var/spool/prism", "device.tags": "{region: eu}",
       "host.intervalSecond": "60", "host.namespace": "host",

@@ -51,6 +51,14 @@ import Testing
     }
   }
 
+  @Test("a sum beyond all numbers stays a number", arguments: [1.0, -1]) func finite(sign: Double) {
+    let sketch = sketch([1.5e308 * sign, 1.5e308 * sign])
+    #expect(sketch.sum == .greatestFiniteMagnitude * sign && Sketch(json: sketch.json) == sketch)
+    var merged = sketch
+    merged.merge(sketch)
+    #expect(merged.sum == sketch.sum && merged.count == 4)
+  }
+
   @Test("a sketch is read as it was written, also without numbers", arguments: [0, 1, 500]) func written(count: Int) {
     let sketch = sketch((0..<count).map { Double($0 * $0 - 100) })
     #expect(Sketch(json: sketch.json) == sketch)

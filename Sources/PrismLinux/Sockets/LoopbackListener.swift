@@ -15,17 +15,21 @@ protocol ConnectionListener: Sendable {
 
 extension UnixListener: ConnectionListener {}
 
-/// A listening TCP socket on loopback. Its descriptor does not block, and is not passed to children.
-final class TCPListener: ConnectionListener {
+/// A socket on loopback that listens over TCP, or takes datagrams over UDP. Its descriptor does not block, and is not passed to
+/// children.
+final class LoopbackListener: ConnectionListener {
+  /// Asked for datagrams over UDP; the kernel gives at most `net.core.rmem_max`.
+  private static let bufferBytes: Int32 = 4 << 20
+
   let descriptor: Int32
   let path: String
   /// Of an address with port 0, the one that the kernel chose.
   let port: UInt16
 
   /// - Parameter address: `ADDRESS:PORT`. - Throws: `inUse`, `system`.
-  init(address: String) throws(SocketError) {
+  init(address: String, isDatagram: Bool = false) throws(SocketError) {
     do throws(HTTPServerError) {
-      let socket = try ListeningSocket(address: address)
+      let socket = try ListeningSocket(address: address, isDatagram: isDatagram)
       (descriptor, path, port) = (socket.descriptor, address, socket.port)
     } catch {
       if case .cannotListen(_, let code) = error {
@@ -34,6 +38,8 @@ final class TCPListener: ConnectionListener {
       throw .system("listen on", path: address, errno: EINVAL)
     }
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    var bytes = Self.bufferBytes
+    if isDatagram { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size)) }
   }
 
   func accept(refuse: (Int32) -> Void) -> UnixListener.Accepted { .next(of: descriptor) }
