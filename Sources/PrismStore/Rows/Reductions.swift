@@ -10,6 +10,8 @@ struct Reductions: StoreOperations {
   let transaction: StoreTransaction
   private let namespace: Int
   private var changed: Set<String> = []
+  /// Whether a gauge that rests was not looked for in vain.
+  private var mayRest = true
 
   init(_ transaction: StoreTransaction, _ namespace: Int) {
     (self.transaction, self.namespace) = (transaction, namespace)
@@ -46,10 +48,13 @@ struct Reductions: StoreOperations {
 
   private func window(_ name: String) -> OpenWindow? { state.counts.windows[namespace]?[name] }
 
-  /// A gauge that rests makes room for a group.
+  /// A gauge that rests makes room for a group. None begins to rest in a transaction that adds, so one look in vain is enough.
   private mutating func hasRoom() -> Bool {
     guard let open = state.counts.windows[namespace], open.count >= ReportReduction.groupsMax else { return true }
-    guard let resting = open.first(where: { $0.value.count == 0 })?.key else { return false }
+    guard mayRest, let resting = open.first(where: { $0.value.count == 0 })?.key else {
+      mayRest = false
+      return false
+    }
     state.counts.windows[namespace]![resting] = nil
     changed.insert(resting)
     return true
