@@ -13,7 +13,8 @@ enum PublicDeclarations {
     "var description", "var debugDescription", "var errorDescription", "func hash(", "static func ==", "static func <",
     "static func ~=", "var unownedExecutor", "var hashValue", "func makeIterator(", "func next()",
     "func encode(", "var customMirror", "static func leavesOut(", "var controlJSON", "var startIndex", "var endIndex",
-    "init(", "init?(controlJSON ", "func enqueue(", "func checkIsolated(",
+    "init(", "init?(controlJSON ", "func enqueue(", "func checkIsolated(", "var heldBytes", "var hasMessage",
+    "var messageBytes", "var mustClose", "var isTooLarge", "func takeOutput()", "func takeMessage()", "func consume(",
   ]
   private static let modifiers: Set<Substring> = [
     "public", "package", "open", "static", "final", "mutating", "nonisolated", "convenience", "override", "consuming",

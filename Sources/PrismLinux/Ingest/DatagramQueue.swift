@@ -53,8 +53,18 @@ actor DatagramQueue {
     }
   }
 
-  /// Takes what came before the end.
-  func end() async {
+  /// Takes what came before the end, within this time: a store that is slow loses the rest, and no sender had an answer for it.
+  static func end(_ queues: [DatagramQueue], within limit: Duration, _ time: any TimeSource) async {
+    guard !queues.isEmpty else { return }
+    let limit = Task { _ = try? await time.sleep(for: limit) }
+    Task {
+      for queue in queues { await queue.end() }
+      limit.cancel()
+    }
+    await limit.value
+  }
+
+  private func end() async {
     for _ in 0..<Self.lastReads {
       await task?.value
       let isMore = read()

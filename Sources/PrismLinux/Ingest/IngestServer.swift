@@ -142,7 +142,9 @@ extension IngestServer {
   /// Ends: no new connections, what was taken is committed and answered, what comes meanwhile is answered `busy`, then
   /// everything is closed. Returns when it is, `stopMax` after it began at the latest.
   public func stop() async {
-    if state == .serving { await endDatagrams() }
+    if state == .serving {
+      await DatagramQueue.end(entrances.values.compactMap(\.datagrams), within: Self.stopMax / 2, time)
+    }
     switch state {
     case .idle, .serving: beginStop()
     case .stopping: break
@@ -150,18 +152,6 @@ extension IngestServer {
     }
     if !isEmpty { await withCheckedContinuation { stopWaiters.append($0) } }
     state = .stopped
-  }
-
-  /// Datagrams have half of the time: a store that is slow loses what waits here, and no sender was told that it is stored.
-  private func endDatagrams() async {
-    let queues = entrances.values.compactMap(\.datagrams)
-    guard !queues.isEmpty else { return }
-    let limit = Task { [time] in _ = try? await time.sleep(for: Self.stopMax / 2) }
-    Task {
-      for queue in queues { await queue.end() }
-      limit.cancel()
-    }
-    await limit.value
   }
 
   /// Nothing is on its way any more.

@@ -48,7 +48,7 @@ struct Reductions: StoreOperations {
 
   private func window(_ name: String) -> OpenWindow? { state.counts.windows[namespace]?[name] }
 
-  /// A gauge that rests makes room for a group. None begins to rest in a transaction that adds, so one look in vain is enough.
+  /// A gauge that rests makes room for a group. One look in vain is enough: no gauge begins to rest while reports are added.
   private mutating func hasRoom() -> Bool {
     guard let open = state.counts.windows[namespace], open.count >= ReportReduction.groupsMax else { return true }
     guard mayRest, let resting = open.first(where: { $0.value.count == 0 })?.key else {
