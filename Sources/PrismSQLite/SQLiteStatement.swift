@@ -96,12 +96,16 @@ extension SQLiteStatement {
 
   /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
   public func firstInt() throws(SQLiteError) -> Int64? {
-    try first(of: First.self) { $0.isNull(.first) ? nil : $0.int64(.first) }
+    defer { reset() }
+    let row = try step() ? SQLiteRow<First>(handle) : nil  // a PRAGMA may return further columns
+    return row.flatMap { $0.isNull(.first) ? nil : $0.int64(.first) }
   }
 
   /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
   public func firstText() throws(SQLiteError) -> String? {
-    try first(of: First.self) { $0.isNull(.first) ? nil : $0.text(.first) }
+    defer { reset() }
+    let row = try step() ? SQLiteRow<First>(handle) : nil
+    return row.flatMap { $0.isNull(.first) ? nil : $0.text(.first) }
   }
 }
 
