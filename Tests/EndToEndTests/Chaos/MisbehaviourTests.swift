@@ -75,7 +75,8 @@ struct MisbehaviourTests {
     }
     server.stop()
     #expect(Self.meaning(meaning) == wrong.meaning, "\(answer)")
-    #expect(answer.mayHaveLeft)
+    // A reset at once may come before the connection is known to be open.
+    #expect(answer.mayHaveLeft || wrong.moment == .beforeRequest)
     if wrong.isStall, case .failure(let failure, _) = answer.outcome { #expect(failure == .timeout) }
     if wrong.asksForAnHour, case .unavailable(_, _, let pause) = meaning { #expect(pause == .seconds(3600)) }
   }
