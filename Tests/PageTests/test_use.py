@@ -293,7 +293,7 @@ class TrialTests(unittest.TestCase):
             self.assertEqual(window.driver.title, "Sign in · prism")
             window.find("#token").send_keys(rig.TOKEN, Keys.ENTER)
             for _ in range(200):
-                if window.script("return document.getElementById('views').children.length") == 6:
+                if window.script("return document.getElementById('views').children.length") == 7:
                     return
                 time.sleep(0.05)
             self.fail("there are no tabs after it")
