@@ -196,7 +196,7 @@ import Testing
       next.daemon.syslog.socket = nil
       try await rig.server.listen(next.daemon)
       #expect(throws: InputClient.Failure.self) { try sender.send("<14>d: d") }
-      try await waitUntil("what came before is stored") { rig.sink.stored.count == 3 }
+      try await waitUntil("the datagrams before are stored") { rig.sink.stored.count == 3 }
     }
   }
 

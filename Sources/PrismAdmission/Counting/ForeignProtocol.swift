@@ -1,3 +1,4 @@
+import PrismBase
 public import PrismProtocol
 
 /// A protocol that a client speaks where it is not taken, recognized by its first bytes; the raw value is a metric's label. Pure.
@@ -34,12 +35,12 @@ public enum ForeignProtocol: String, CaseIterable, Sendable {
   private static func isSyslog(_ line: ArraySlice<UInt8>) -> Bool {
     var rest = line
     if rest.first != UInt8(ascii: "<") {
-      let length = rest.prefix { isDigit($0) }
+      let length = rest.prefix(while: \.isASCIIDigit)
       guard 1...6 ~= length.count, rest.dropFirst(length.count).first == UInt8(ascii: " ") else { return false }
       rest = rest.dropFirst(length.count + 1)
     }
     guard rest.first == UInt8(ascii: "<") else { return false }
-    let priority = rest.dropFirst().prefix { isDigit($0) }
+    let priority = rest.dropFirst().prefix(while: \.isASCIIDigit)
     return 1...3 ~= priority.count && rest.dropFirst(1 + priority.count).first == UInt8(ascii: ">")
   }
 
@@ -51,11 +52,9 @@ public enum ForeignProtocol: String, CaseIterable, Sendable {
     let isName = line[..<colon].allSatisfy {
       $0 > UInt8(ascii: " ") && $0 <= UInt8(ascii: "~") && $0 != UInt8(ascii: "{") && $0 != UInt8(ascii: "\"")
     }
-    let isValue = line[(colon + 1)..<bar].allSatisfy { isDigit($0) || "+-.eE".utf8.contains($0) }
+    let isValue = line[(colon + 1)..<bar].allSatisfy { $0.isASCIIDigit || "+-.eE".utf8.contains($0) }
     return isName && isValue && line[(bar + 1)...].first.map { "cgmhsd".utf8.contains($0) } == true
   }
-
-  private static func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
   /// The protocol's name for people.
   public var title: String {

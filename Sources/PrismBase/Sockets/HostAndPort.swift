@@ -19,7 +19,7 @@ public enum HostAndPort {
   /// A port of 1 to 65535; nil for another text.
   public static func port(_ text: String) -> Int? {
     guard (1...5).contains(text.utf8.count),
-      text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+      text.utf8.allSatisfy(\.isASCIIDigit)
     else { return nil }
     return Int(text).flatMap { (1...65_535).contains($0) ? $0 : nil }
   }

@@ -12,7 +12,7 @@ public struct NetworkRange: Hashable, Sendable, CustomStringConvertible {
     guard parts.count <= 2, let bytes = Self.bytes(of: String(parts[0])) else { return nil }
     var bitCount = bytes.count * 8
     if parts.count == 2 {
-      guard parts[1].utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }), let given = UInt8(parts[1]),
+      guard parts[1].utf8.allSatisfy(\.isASCIIDigit), let given = UInt8(parts[1]),
         Int(given) <= bitCount
       else { return nil }
       bitCount = Int(given)

@@ -46,5 +46,5 @@ extension RecordOperation {
 
 extension RecordID {
   /// Of digits, as the collector gives them to records of devices.
-  var isNumber: Bool { text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 } }
+  var isNumber: Bool { text.utf8.allSatisfy(\.isASCIIDigit) }
 }

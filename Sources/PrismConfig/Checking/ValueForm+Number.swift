@@ -79,7 +79,7 @@ extension YAMLScalar {
 
   fileprivate var wholeNumber: WholeNumber {
     let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
-    guard !digits.isEmpty, digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+    guard !digits.isEmpty, digits.utf8.allSatisfy(\.isASCIIDigit) else {
       return .none(hint: "")
     }
     guard isPlain || written != nil else { return .none(hint: "; write it without quotes") }

@@ -59,18 +59,18 @@ struct StatsdLine {
   /// nil for a text that is no decimal number.
   static func number(_ text: ArraySlice<UInt8>) -> Double? {
     let digits = text.first == UInt8(ascii: "+") || text.first == UInt8(ascii: "-") ? text.dropFirst() : text
-    guard let first = digits.first, first == UInt8(ascii: ".") || isDigit(first), text.count <= 64 else { return nil }
-    if digits.count <= 15, digits.allSatisfy(isDigit) {
+    guard let first = digits.first, first == UInt8(ascii: ".") || first.isASCIIDigit, text.count <= 64 else {
+      return nil
+    }
+    if digits.count <= 15, digits.allSatisfy(\.isASCIIDigit) {
       let whole = Double(digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) })
       return text.first == UInt8(ascii: "-") ? -whole : whole
     }
-    guard digits.allSatisfy({ isDigit($0) || "+-.eE".utf8.contains($0) }),
+    guard digits.allSatisfy({ $0.isASCIIDigit || "+-.eE".utf8.contains($0) }),
       let number = Double(String(decoding: text, as: UTF8.self)), abs(number) <= numberMax
     else { return nil }
     return number
   }
-
-  private static func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
   /// By their keys, so that equal tags make one group in any order; of a key that comes again the last value.
   static func members(of tags: ArraySlice<UInt8>) -> [JSONValue.Member] {

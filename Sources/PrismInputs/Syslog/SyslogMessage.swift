@@ -1,4 +1,3 @@
-import Glibc
 import PrismAdmission
 import PrismBase
 import PrismProtocol
@@ -139,9 +138,9 @@ struct SyslogStamp: Equatable {
     }
     // `Oct 11 22:14:15`; the day may be ` 1`.
     let bytes = Array(rest.prefix(16))
-    func digits(_ places: [Int]) -> Bool { places.allSatisfy { bytes[$0].isDigit } }
+    func digits(_ places: [Int]) -> Bool { places.allSatisfy { bytes[$0].isASCIIDigit } }
     guard bytes.count == 16, Self.months.contains(where: { bytes.starts(with: $0.utf8) }),
-      digits([5, 7, 8, 10, 11, 13, 14]), bytes[4].isDigit || bytes[4] == .space,
+      digits([5, 7, 8, 10, 11, 13, 14]), bytes[4].isASCIIDigit || bytes[4] == .space,
       [3, 6, 15].allSatisfy({ bytes[$0] == .space }), bytes[9] == .colon, bytes[12] == .colon
     else { return nil }
     text = rest.prefix(15)
@@ -152,9 +151,9 @@ struct SyslogStamp: Equatable {
   init?(full text: ArraySlice<UInt8>) {
     self.text = text
     let bytes = Array(text)
-    func number(_ places: Range<Int>) -> Int32? {
-      guard places.upperBound <= bytes.count, bytes[places].allSatisfy(\.isDigit) else { return nil }
-      return bytes[places].reduce(0) { $0 * 10 + Int32($1 - UInt8(ascii: "0")) }
+    func number(_ places: Range<Int>) -> Int64? {
+      guard places.upperBound <= bytes.count, bytes[places].allSatisfy(\.isASCIIDigit) else { return nil }
+      return bytes[places].reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
     }
     guard (20...40).contains(bytes.count), let year = number(0..<4), let month = number(5..<7), 1...12 ~= month,
       let day = number(8..<10), 1...31 ~= day, let hour = number(11..<13), hour < 24, let minute = number(14..<16),
@@ -163,7 +162,7 @@ struct SyslogStamp: Equatable {
     else { return nil }
     var (end, milliseconds): (Int, Int64) = (19, 0)
     if bytes[19] == UInt8(ascii: ".") {
-      end = bytes[20...].firstIndex { !$0.isDigit } ?? bytes.count
+      end = bytes[20...].firstIndex { !$0.isASCIIDigit } ?? bytes.count
       guard end > 20 else { return nil }
       for place in 20..<23 { milliseconds = milliseconds * 10 + (place < end ? Int64(bytes[place]) - 48 : 0) }
     }
@@ -171,14 +170,13 @@ struct SyslogStamp: Equatable {
     if bytes[end...].count == 6, let hours = number(end + 1..<end + 3), let minutes = number(end + 4..<end + 6),
       hours < 24, minutes < 60, bytes[end + 3] == .colon, "+-".utf8.contains(bytes[end])
     {
-      zone = Int64(hours * 60 + minutes) * (bytes[end] == UInt8(ascii: "+") ? 60_000 : -60_000)
+      zone = (hours * 60 + minutes) * (bytes[end] == UInt8(ascii: "+") ? 60_000 : -60_000)
     } else if !bytes[end...].elementsEqual("Z".utf8) {
       return nil
     }
-    var parts = tm()
-    (parts.tm_year, parts.tm_mon, parts.tm_mday) = (year - 1900, month - 1, day)
-    (parts.tm_hour, parts.tm_min, parts.tm_sec) = (hour, minute, second)
-    let time = Int64(timegm(&parts)) * 1000 + milliseconds - zone
+    let seconds =
+      RFC3339.daysSince1970(year: year, month: month, day: day) * 86_400 + hour * 3600 + minute * 60 + second
+    let time = seconds * 1000 + milliseconds - zone
     if CreatedTime.least...CreatedTime.greatest ~= time { unixMilliseconds = time }
   }
 }
@@ -188,7 +186,7 @@ extension ArraySlice<UInt8> {
   fileprivate mutating func takePriority() -> Int? {
     guard first == UInt8(ascii: "<"), let end = prefix(5).firstIndex(of: UInt8(ascii: ">")) else { return nil }
     let digits = self[(startIndex + 1)..<end]
-    guard !digits.isEmpty, digits.allSatisfy(\.isDigit) else { return nil }
+    guard !digits.isEmpty, digits.allSatisfy(\.isASCIIDigit) else { return nil }
     let number = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
     guard number <= 191 else { return nil }
     self = self[(end + 1)...]
@@ -269,5 +267,4 @@ extension ArraySlice<UInt8> {
 
 extension UInt8 {
   static let space = UInt8(ascii: " ")
-  fileprivate var isDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
 }

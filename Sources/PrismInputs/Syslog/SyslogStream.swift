@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// One connection of syslog without its socket: messages behind their length, or with a line feed at their end (RFC 6587). Each
@@ -76,11 +77,10 @@ package struct SyslogStream: MessageStream {
     let isBetween = message.isEmpty && [0, 10, 13, 32].contains(byte)
     if isBetween { return }
     if byte == UInt8(ascii: "\n") { return finish() }
-    let digits = message.prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+    let digits = message.prefix(while: \.isASCIIDigit)
     message.append(byte)
     if digits.count == message.count - 1, digits.count <= Self.lengthDigitsMax {
-      let isDigit = UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
-      if isDigit || byte == UInt8(ascii: " ") && !digits.isEmpty { return }
+      if byte.isASCIIDigit || byte == UInt8(ascii: " ") && !digits.isEmpty { return }
     } else if message.count == digits.count + 2, byte == UInt8(ascii: "<"),
       let length = Int(String(decoding: digits, as: UTF8.self)), length > 1
     {

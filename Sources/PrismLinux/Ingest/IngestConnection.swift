@@ -221,7 +221,7 @@ extension IngestConnection {
       refuse(foreign)
       return false
     }
-    if first.isASCIILetter || first == UInt8(ascii: "<") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= first {
+    if first.isASCIILetter || first == UInt8(ascii: "<") || first.isASCIIDigit {
       let end = opening[before...].firstIndex(of: UInt8(ascii: "\n"))
       guard end != nil || opening.count > HTTPHead.bytesMax else { return false }
       if end.map({ HTTPHead.isRequestLine(opening[..<$0]) }) != false {

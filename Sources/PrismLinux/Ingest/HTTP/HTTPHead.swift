@@ -134,7 +134,7 @@ struct HTTPHead: Equatable {
   }
 
   private static func length(_ value: String) -> Int? {
-    guard !value.isEmpty, value.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
+    guard !value.isEmpty, value.utf8.allSatisfy(\.isASCIIDigit) else { return nil }
     return Int(value) ?? .max
   }
 }
