@@ -1,16 +1,10 @@
 // Remote configuration: what is served, who has it, who refused it and why.
 
 import { get, post } from "./api.js";
-import { ask, definition, empty, h, note, section, table } from "./dom.js";
+import { acting, ask, definition, empty, h, note, portion, section, table } from "./dom.js";
 import { ago, count, time } from "./format.js";
 import { go, link } from "./route.js";
 import { tree } from "./tree.js";
-
-function share(devices, total) {
-  const bar = h("span", { class: "share", "aria-hidden": "true" }, h("i"));
-  bar.firstChild.style.width = `${total ? (devices / total) * 100 : 0}%`;
-  return [bar, ` ${total ? Math.round((devices / total) * 100) : 0} %`];
-}
 
 const STATES = { running: ["is running", "good"], paused: ["is paused", "warn"], rolledBack: ["was rolled back", "bad"], done: ["is done", "good"] };
 
@@ -26,24 +20,19 @@ function reachOf(one) {
 
 /** The buttons of an operator. */
 function controls(rollout, again) {
-  const fault = h("p", { class: "note bad", role: "alert", hidden: true });
-  const act = async (body) => {
-    try {
-      await post("/configuration/rollout", body);
-      await again();
-    } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
-  };
+  const { fault, act } = acting();
+  const change = (body) => act(() => post("/configuration/rollout", body), again);
   const percent = h("input", { type: "number", id: "percent", min: rollout?.percent ?? 0, max: 100, step: 1, required: true, value: rollout?.percent ?? 10 });
   const groups = h("input", { id: "groups", placeholder: "lab-*, till-0007", autocomplete: "off" });
   const guarded = h("input", { type: "checkbox", id: "guarded", checked: true });
   const button = (name, title, question) => h("button", { type: "button", id: name, onclick: async () => {
-    if (!question || await ask(question, title)) await act({ action: name });
+    if (!question || await ask(question, title)) await change({ action: name });
   } }, title);
   return h("form", { class: "tools", onsubmit: async (event) => {
     event.preventDefault();
     const reach = { percent: Number(percent.value), groups: groups.value.split(/[\s,]+/).filter(Boolean) };
     if (reach.percent === 100 && !await ask("Every device gets this configuration. It can be rolled back.", "Give it to all")) return;
-    await act({ action: rollout ? "widen" : "start", ...reach, ...(!rollout && guarded.checked ? { guard: {} } : {}) });
+    await change({ action: rollout ? "widen" : "start", ...reach, ...(!rollout && guarded.checked ? { guard: {} } : {}) });
   } }, h("label", { class: "field" }, h("span", null, "Percent of devices"), percent), h("label", { class: "field" }, h("span", null, "and these devices"), groups),
   !rollout && h("label", { class: "check" }, guarded, " roll back by itself if they crash more often"),
   h("button", { type: "submit", class: "main", id: "go" }, rollout ? "Widen" : "Start the rollout"),
@@ -93,7 +82,7 @@ export async function configuration({ query, signal, reader, again }) {
     rolloutSection(found, reader, again),
     section("Versions on devices", found.versions.length === 0 ? empty("No device asked yet.", "Devices are noted if senders need a token or a certificate.")
       : table("Versions on devices", [{ title: "Version", wide: true, cell: (one) => versionName(one.version, summary.version) },
-        { title: "Devices", number: true, cell: (one) => count(one.devices) }, { title: "Share", cell: (one) => share(one.devices, total) }, { title: "Refused", number: true, cell: (one) => h("span", { class: one.failed ? "warn" : "" }, count(one.failed)) }], found.versions)),
+        { title: "Devices", number: true, cell: (one) => count(one.devices) }, { title: "Share", cell: (one) => portion(one.devices, total, `${total ? Math.round((one.devices / total) * 100) : 0} %`) }, { title: "Refused", number: true, cell: (one) => h("span", { class: one.failed ? "warn" : "" }, count(one.failed)) }], found.versions)),
     section("Namespaces served", found.namespaces.length === 0 ? empty("The folder has no namespace.", "Put a file NAME.yaml there, as in namespaces.d of a device.")
       : found.namespaces.map((one) => h("details", null, h("summary", null, h("b", null, one.namespace), h("span", { class: "quiet" }, ` changed ${time(one.changedTime)}`)), tree(one.entry ?? {})))),
     section("Devices", h("div", { class: "tools" }, h("label", { class: "check" }, h("input", { type: "checkbox", id: "failed", checked: failed, onchange: (event) => go("/configuration", { failed: event.target.checked ? "true" : "" }) }), " only those that refused")),

@@ -2,7 +2,7 @@
 
 import { address, get, post, text } from "./api.js";
 import { bars, sparkline } from "./chart.js";
-import { definition, empty, h, note, section, table } from "./dom.js";
+import { acting, definition, empty, h, note, section, table } from "./dom.js";
 import { ago, bytes, count, real, time } from "./format.js";
 import { go, link, rangePicker, times } from "./route.js";
 import { tree } from "./tree.js";
@@ -30,13 +30,8 @@ function told({ state, change }) {
 
 /** Forms that send changes, and show what is then there. The fault of the last one is in `fault`. */
 function changes(group, again) {
-  const fault = h("p", { class: "note bad", role: "alert", hidden: true });
-  const send = async (path, body, then) => {
-    try {
-      await post(path, body);
-      await then();
-    } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
-  };
+  const { fault, act } = acting();
+  const send = (path, body, then) => act(() => post(path, body), then);
   const form = (body, ...parts) => ruled(() => send(`/crashes/${encodeURIComponent(group.fingerprint)}/state`, body(), again), parts);
   const ruled = (action, ...parts) => h("form", { class: "tools", onsubmit: (event) => {
     event.preventDefault();

@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { bars, legend } from "./chart.js";
-import { definition, empty, h, note, section, table } from "./dom.js";
+import { acting, definition, empty, h, note, section, table } from "./dom.js";
 import { ago, count, time } from "./format.js";
 import { go, link, narrow, rangePicker, times } from "./route.js";
 import { oneLine, tree } from "./tree.js";
@@ -47,15 +47,13 @@ function tagSection(id, tags, reader, again) {
   const shown = tags.length === 0 ? h("p", { class: "quiet" }, "This device has no tags.")
     : definition(tags.map((one) => [`Of ${SOURCES[one.id] ?? one.id} (${one.namespace})`, Object.entries(one.fields).map(([name, text]) => h("span", { class: "tag" }, `${name}=${text}`))]));
   if (reader.role !== "operator") return section("Tags", shown);
-  const fault = h("p", { class: "note bad", role: "alert", hidden: true });
+  const { fault, act } = acting();
   const field = h("input", { id: "tags", value: Object.entries(own).map(([name, text]) => `${name}=${text}`).join(", "), placeholder: "region=eu, ring=early", autocomplete: "off" });
-  return section("Tags", shown, h("form", { class: "tools", onsubmit: async (event) => {
+  return section("Tags", shown, h("form", { class: "tools", onsubmit: (event) => {
     event.preventDefault();
     const words = field.value.split(",").map((one) => one.trim()).filter(Boolean).map((one) => one.split(/=(.*)/s));
-    try {
-      await post(`/records/prism/${TAGS}/operator`, Object.fromEntries(words.map(([name, text]) => [name.trim(), (text ?? "").trim()])), { method: "PUT", device: id });
-      await again();
-    } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
+    const fields = Object.fromEntries(words.map(([name, text]) => [name.trim(), (text ?? "").trim()]));
+    act(() => post(`/records/prism/${TAGS}/operator`, fields, { method: "PUT", device: id }), again);
   } }, h("label", { class: "field" }, h("span", null, "Tags of operators"), field), h("button", { type: "submit", class: "main", id: "tag" }, "Save the tags"), fault));
 }
 

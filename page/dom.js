@@ -80,6 +80,34 @@ export function ask(text, act) {
   }));
 }
 
+/** Runs changes. The fault of one is said in the element `fault`; after one that is done `then` runs. */
+export function acting() {
+  const fault = h("p", { class: "note bad", role: "alert", hidden: true });
+  const act = async (change, then) => {
+    try {
+      await change();
+      fault.hidden = true;
+      await then();
+    } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
+  };
+  return { fault, act };
+}
+
+/** Shows a view again and again until it is left, while no field of it is in use. */
+export function refresh(again, milliseconds) {
+  const timer = setInterval(() => {
+    if (document.visibilityState === "visible" && !document.activeElement?.closest("main section, main .tools")) again();
+  }, milliseconds);
+  addEventListener("prism-leave", () => clearInterval(timer), { once: true });
+}
+
+/** A part of a whole as a bar, with its words. */
+export function portion(part, whole, words) {
+  const bar = h("span", { class: "share", "aria-hidden": "true" }, h("i"));
+  bar.firstChild.style.width = `${whole ? (part / whole) * 100 : 0}%`;
+  return [bar, ` ${words}`];
+}
+
 export function say(text) {
   document.getElementById("status").textContent = text;
 }

@@ -2,7 +2,7 @@
 
 import { get, Problem } from "./api.js";
 import { bars, legend, sparkline } from "./chart.js";
-import { definition, empty, h, note, section, table } from "./dom.js";
+import { definition, empty, h, note, refresh, section, table } from "./dom.js";
 import { ago, brief, count, span, time } from "./format.js";
 import { go, link, narrow, rangePicker, times } from "./route.js";
 
@@ -116,11 +116,7 @@ export async function fleet({ query, signal, again, reader }) {
     get("/crashes", { since, until, state: "unresolved", limit: 100 }, signal),
     devicesOf(query, signal),
   ]);
-  const timer = setInterval(() => {
-    const isIdle = document.visibilityState === "visible" && !document.activeElement?.closest("main section, main .tools");
-    if (isIdle) again();
-  }, 15000);
-  addEventListener("prism-leave", () => clearInterval(timer), { once: true });
+  refresh(again, 15000);
   const picked = (from, to) => go("/explorer", { since: from, until: to });
   return h("div", null, h("div", { class: "head" }, h("h1", null, "Fleet"), rangePicker(query, "24h", (change) => go("/fleet", { ...Object.fromEntries(query), ...change, after: null }))),
     summary.store.failure && note("bad", h("b", null, "The store takes no packets: "), summary.store.failure),

@@ -1,7 +1,7 @@
 // Jobs: a command for the devices of an expression, how far it came, and who failed.
 
 import { get, post } from "./api.js";
-import { ask, definition, empty, h, section, table } from "./dom.js";
+import { acting, ask, definition, empty, h, portion, refresh, section, table } from "./dom.js";
 import { ago, count, time } from "./format.js";
 import { go, link } from "./route.js";
 
@@ -17,37 +17,22 @@ const counts = (job) => Object.entries(job.devices).filter(([, number]) => numbe
 
 function bar(job) {
   const [made, all] = [job.devices.done + job.devices.failed, total(job)];
-  const share = h("span", { class: "share", "aria-hidden": "true" }, h("i"));
-  share.firstChild.style.width = `${all ? (made / all) * 100 : 0}%`;
-  return [share, ` ${count(made)} of ${count(all)}`];
+  return portion(made, all, `${count(made)} of ${count(all)}`);
 }
 
 /** Acts of an operator, whose fault is said below them. */
-function acting(again) {
-  const fault = h("p", { class: "note bad", role: "alert", hidden: true });
-  const act = async (path, body) => {
-    try {
-      await post(path, body);
-      fault.hidden = true;
-      await again();
-    } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
-  };
+function operating(again) {
+  const { fault, act } = acting();
+  const change = (path, body) => act(() => post(path, body), again);
   const buttons = (job) => [job.state === "running" && ["pause", "Pause"], ["paused", "stopped"].includes(job.state) && ["resume", "Go on"], ["running", "paused", "stopped"].includes(job.state) && ["cancel", "End"]].filter(Boolean).map(([action, title]) =>
     h("button", { type: "button", onclick: async () => {
-      if (action !== "cancel" || await ask(`${count(job.devices.waiting)} devices that wait don’t get it.`, "End the job")) await act(`/jobs/${job.id}`, { action });
+      if (action !== "cancel" || await ask(`${count(job.devices.waiting)} devices that wait don’t get it.`, "End the job")) await change(`/jobs/${job.id}`, { action });
     } }, title));
-  return { fault, act, buttons };
-}
-
-function refreshing(again) {
-  const timer = setInterval(() => {
-    if (document.visibilityState === "visible" && !document.activeElement?.closest("main form, main section")) again();
-  }, BEAT);
-  addEventListener("prism-leave", () => clearInterval(timer), { once: true });
+  return { fault, change, buttons };
 }
 
 /** The form that begins a job. Before it begins, it says how many devices the expression chooses. */
-function beginning(act, reader) {
+function beginning(change, reader) {
   const field = (id, title, options) => h("label", { class: "field" }, h("span", null, title), h("input", { id, autocomplete: "off", required: true, ...options }));
   const fields = [field("namespace", "Namespace", { value: reader.namespaces?.[0] ?? "", placeholder: "shop" }), field("where", "Devices", { placeholder: "tag.region = eu and seen < 1d" }),
     field("command", "Command", { placeholder: "flush" }), field("args", "Arguments, as JSON", { required: false, placeholder: "{\"type\": \"order\"}" }),
@@ -57,7 +42,7 @@ function beginning(act, reader) {
     const args = value("args") ? JSON.parse(value("args")) : undefined;
     const chosen = await get("/devices", { where: value("where"), limit: 1 });
     if (!await ask(`The expression chooses ${count(chosen.total)} devices. Those that send to ${value("namespace")} get “${value("command")}”.`, "Begin the job")) return;
-    await act("/jobs", { namespace: value("namespace"), where: value("where"), command: value("command"), args, perMinute: Number(value("perMinute")), failuresMax: Number(value("failuresMax")), expireTime: Date.now() + Number(value("hours")) * 3600000 });
+    await change("/jobs", { namespace: value("namespace"), where: value("where"), command: value("command"), args, perMinute: Number(value("perMinute")), failuresMax: Number(value("failuresMax")), expireTime: Date.now() + Number(value("hours")) * 3600000 });
   };
   return h("form", { class: "tools", onsubmit: async (event) => {
     event.preventDefault();
@@ -75,8 +60,8 @@ function beginning(act, reader) {
 export async function jobs({ signal, reader, again }) {
   const found = await get("/jobs", {}, signal);
   const isOperator = reader.role === "operator";
-  const { fault, act, buttons } = acting(again);
-  refreshing(again);
+  const { fault, change, buttons } = operating(again);
+  refresh(again, BEAT);
   const columns = [
     { title: "Job", wide: true, cell: (job) => [h("a", { class: "strong", href: link("/job", { id: job.id }) }, what(job)[0]), what(job).slice(1), h("span", { class: "sub" }, `${job.namespace}: ${job.where}`)] },
     { title: "Devices", cell: bar }, { title: "By state", wide: true, cell: counts },
@@ -84,15 +69,15 @@ export async function jobs({ signal, reader, again }) {
     { title: "Made", cell: (job) => [h("span", { title: time(job.madeTime) }, ago(job.madeTime)), h("span", { class: "sub" }, `by ${job.who || "the owner"}`)] },
     ...(isOperator ? [{ title: "Act", cell: buttons }] : []),
   ];
-  return h("div", null, h("div", { class: "head" }, h("h1", null, "Jobs")), isOperator && section("Begin a job", beginning(act, reader)), fault,
+  return h("div", null, h("div", { class: "head" }, h("h1", null, "Jobs")), isOperator && section("Begin a job", beginning(change, reader)), fault,
     section("List", found.jobs.length === 0 ? empty("No job was made yet.", isOperator ? "A job brings a command to the devices of an expression, some at a time. It stops by itself past the failures that it may have." : "Operators make jobs here, or with prism-collector command send --where.") : table("Jobs", columns, found.jobs)));
 }
 
 export async function job({ query, signal, reader, again }) {
   const [id, progress] = [query.get("id") ?? "", query.get("progress") ?? ""];
   const found = await get(`/jobs/${encodeURIComponent(id)}`, { progress, after: query.get("after"), limit: 100 }, signal);
-  const { fault, buttons } = acting(again);
-  refreshing(again);
+  const { fault, buttons } = operating(again);
+  refresh(again, BEAT);
   const one = found.job;
   const columns = [{ title: "Device", wide: true, cell: (device) => h("a", { class: "mono", href: link("/device", { id: device.device }) }, device.device) },
     { title: "Progress", narrow: true, cell: (device) => h("span", { class: `tag ${PROGRESS[device.progress]}` }, device.progress) },

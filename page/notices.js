@@ -1,7 +1,7 @@
 // Notices, their receivers and states.
 
 import { get, post } from "./api.js";
-import { definition, empty, h, section, table } from "./dom.js";
+import { acting, definition, empty, h, section, table } from "./dom.js";
 import { ago, count, time } from "./format.js";
 import { go, link } from "./route.js";
 
@@ -17,15 +17,9 @@ function item({ text, object }, event) {
 export async function notices({ query, signal, reader, again }) {
   const state = query.get("state") ?? "";
   const found = await get("/notices", { state, before: query.get("before"), limit: 100 }, signal);
-  const fault = h("p", { class: "note bad", role: "alert", hidden: true });
-  const act = async (path, body) => {
-    try {
-      await post(path, body);
-      await again();
-    } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
-  };
+  const { fault, act } = acting();
   const isOperator = reader.role === "operator";
-  const button = (title, path, body) => h("button", { type: "button", onclick: () => act(path, body) }, title);
+  const button = (title, path, body) => h("button", { type: "button", onclick: () => act(() => post(path, body), again) }, title);
   const acts = (notice) => [["dead", "dropped"].includes(notice.state) && button("Send again", `/notices/${notice.id}`, { action: "send" }), ["dead", "waiting"].includes(notice.state) && button("Drop", `/notices/${notice.id}`, { action: "drop" })].filter(Boolean);
   const columns = [
     { title: "Notice", wide: true, cell: (notice) => [h("span", { class: "strong" }, notice.title), notice.items.map((one) => item(one, notice.event)), notice.count > notice.items.length && notice.items.length > 0 && h("span", { class: "sub" }, `and ${count(notice.count - notice.items.length)} more`)] },
