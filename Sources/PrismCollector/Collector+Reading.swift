@@ -6,14 +6,6 @@ import PrismProtocol
 extension Collector {
   /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.
   func answerReader(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
-    // A tail waits, and an import may be long; both have bounds of their own.
-    guard request.path != PageAPI.prefix + "/tail", request.path != CarriedIntake.path else {
-      return await answerNow(request, isOwner: isOwner)
-    }
-    return await access.page.reading.inTurn { await answerNow(request, isOwner: isOwner) }
-  }
-
-  private func answerNow(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
     if PageAPI.owns(request.path) { return await PageAPI(self).answer(request, isOwner: isOwner) }
     var reader: ReaderIdentity?
     do throws(CollectorRefusal) {
@@ -38,6 +30,17 @@ private struct ReadingAnswers {
 
   func answer(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     switch request.path {
+    case "/metrics":
+      try reader.check(.all)
+      return await collector.metricsPage()
+    case "/healthz", "/readyz": return await collector.health(request)
+    default:
+      return try await collector.access.page.reading.inTurn { () throws(CollectorRefusal) in try await ask(request) }
+    }
+  }
+
+  private func ask(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    switch request.path {
     case "/reports": return try await reports(request)
     case "/records": return try await collector.records(request, reader.scope)
     case let path where path.hasPrefix("/reports/"):
@@ -45,10 +48,6 @@ private struct ReadingAnswers {
     case "/devices":
       try reader.check(.all)
       return try await collector.devices(request)
-    case "/metrics":
-      try reader.check(.all)
-      return await collector.metricsPage()
-    case "/healthz", "/readyz": return await collector.health(request)
     default: throw Self.nothingThere
     }
   }

@@ -131,7 +131,7 @@ extension Collector {
     var commands = CommandRetention()
     while !Task.isCancelled {
       refusals.flush()
-      var isMoreDue = (try? await store.maintain()) ?? false  // the store tells of its failures
+      var isMoreDue = (try? await store.maintain()) ?? false  // the store logs its failures
       if !isMoreDue, let records = store.recordStore {
         isMoreDue = await commands.delete(from: records, time, log)
       }

@@ -46,7 +46,12 @@ struct PageAPI: PageAnswers {
     do throws(CollectorRefusal) {
       try Self.check(route.access, request, reader)
       try request.checkParameters(route.parameters)
-      let answer = try await route.handler(self, PageRequest(http: request, parts: parts, reader: reader))
+      let asked = PageRequest(http: request, parts: parts, reader: reader)
+      let answer =
+        route.takesTurn
+        ? try await collector.access.page.reading.inTurn { () throws(CollectorRefusal) in
+          try await route.handler(self, asked)
+        } : try await route.handler(self, asked)
       collector.access.audit?.note(request, by: reader, status: answer.status)
       return answer
     } catch {

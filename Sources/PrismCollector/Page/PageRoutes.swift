@@ -21,7 +21,7 @@ enum PageRoutes {
     .init(.get, "/histogram", .viewer(.own), filter + ["buckets", "by"], PageAPI.histogram),
     .init(.get, "/aggregate", .viewer(.own), filter + ["buckets", "by", "key"], PageAPI.aggregate),
     .init(.get, "/export", .viewer(.own), filter + ["before", "limit", "format"], PageAPI.export),
-    .init(.get, "/tail", .viewer(.own), filter + ["after"], PageAPI.tail),
+    .init(.get, "/tail", .viewer(.own), filter + ["after"], isWaiting: true, PageAPI.tail),
     .init(
       .get, "/crashes", .viewer(.own), ["namespace", "device", "since", "until", "state", "limit"], CrashAPI.crashes),
     .init(.get, "/crashes/{fingerprint}", .viewer(.own), [], CrashAPI.crash),
@@ -88,13 +88,17 @@ struct PageRoute: Sendable {
   let access: Access
   /// Of the query; another one is answered with 400.
   let parameters: [String]
+  /// Whether one of the turns of all questions is for it (`PageState.reading`).
+  let takesTurn: Bool
   let handler: Handler
 
+  /// - Parameter isWaiting: its answer waits for what comes, with a bound of its own.
   init<Answers: PageAnswers>(
-    _ method: HTTPRequest.Method, _ path: String, _ access: Access, _ parameters: [String],
+    _ method: HTTPRequest.Method, _ path: String, _ access: Access, _ parameters: [String], isWaiting: Bool = false,
     _ answer: @escaping @Sendable (Answers) -> (PageRequest) async throws(CollectorRefusal) -> HTTPResponse
   ) {
     (self.method, self.path, self.access, self.parameters) = (method, path, access, parameters)
+    takesTurn = access != .everybody && !isWaiting
     handler = { api, request throws(CollectorRefusal) in try await answer(Answers(api: api))(request) }
   }
 

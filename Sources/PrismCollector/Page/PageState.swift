@@ -3,7 +3,7 @@ import Synchronization
 
 /// The state that all readers share: those of the page, and devices that ask for records.
 final class PageState: Sendable {
-  /// Readers' requests that are worked on: the others wait. Each may hold a page of some MiB until it is written down.
+  /// Readers' questions that are worked on: the others wait. Each may hold a page of some MiB until it is written down.
   let reading = ReadGate(countMax: 8)
   /// Questions of devices for records.
   let asking = ReadGate()
@@ -108,6 +108,9 @@ final class ReadGate: Sendable {
     return Place(self)
   }
 
+  /// Questions that wait for their turn.
+  var waitingCount: Int { state.withLock { $0.waiting.count } }
+
   private func leave() {
     let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
       guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
@@ -134,10 +137,12 @@ final class ReadGate: Sendable {
   }
 
   /// Runs it when it is its turn.
-  func inTurn<Result: Sendable>(_ body: () async -> Result) async -> Result {
+  func inTurn<Result: Sendable>(
+    _ body: () async throws(CollectorRefusal) -> Result
+  ) async throws(CollectorRefusal) -> Result {
     let place = await wait()
     defer { withExtendedLifetime(place) {} }
-    return await body()
+    return try await body()
   }
 
   /// - Throws: 503 where there are too many.

@@ -183,7 +183,7 @@ struct PageAPITests {
     #expect(summary.average == 50.5 && NumberSummary(NumberCounts([7])).percentile95 == 7)
   }
 
-  @Test("past 32 questions at a time a reader gets 503")
+  @Test("past the bound of a gate without turns a question gets 503")
   func bound() async throws {
     let gate = ReadGate()
     func nest(_ depth: Int) async throws(CollectorRefusal) -> Int {
@@ -194,7 +194,7 @@ struct PageAPITests {
     #expect(try await nest(1) == 1)
   }
 
-  @Test("requests past the bound wait, and the first that came is the next")
+  @Test("questions past the bound wait for their turn, and each has one")
   func turns() async throws {
     final class Counts: Sendable {
       let running = Mutex(0)
@@ -204,7 +204,7 @@ struct PageAPITests {
     await withTaskGroup { group in
       for number in 0..<20 {
         group.addTask {
-          await gate.inTurn {
+          try? await gate.inTurn {
             let count = counts.running.withLock {
               $0 += 1
               return $0
@@ -218,6 +218,40 @@ struct PageAPITests {
       }
     }
     #expect(counts.order.withLock { $0.sorted() } == Array(0..<20))
+  }
+
+  @Test("while all turns are taken, health, metrics, the session and a stranger are answered, and a question waits")
+  func withoutTurn() async throws {
+    let rig = try PageRig()
+    let reading = rig.collector.access.page.reading
+    var places: [ReadGate.Place] = []
+    while let place = try? reading.take() { places.append(place) }
+    let token = [(name: "authorization", value: "Bearer viewer-token-of-tests")]
+    for path in ["/healthz", "/readyz", "/metrics", "/", "/api/v1/session"] {
+      #expect(await rig.answer(PageRig.request(path, headers: token)).status == 200, "\(path)")
+    }
+    #expect(await rig.answer(PageRig.request("/api/v1/fleet")).status == 401)
+    let (answers, isOver) = AsyncStream.makeStream(of: Int.self)
+    for path in ["/api/v1/fleet", "/reports"] {
+      Task { isOver.yield(await rig.answer(PageRig.request(path, headers: token)).status) }
+    }
+    while reading.waitingCount < 2 { await Task.yield() }
+    places = []
+    #expect(await answers.prefix(2).reduce(into: []) { $0.append($1) } == [200, 200])
+  }
+
+  @Test("the question that came first has the next turn")
+  func order() async throws {
+    let gate = ReadGate(countMax: 1)
+    var place: ReadGate.Place? = try gate.take()
+    let (turns, turn) = AsyncStream.makeStream(of: Int.self)
+    for number in 0..<5 {
+      Task { try await gate.inTurn { _ = turn.yield(number) } }
+      while gate.waitingCount <= number { await Task.yield() }
+    }
+    withExtendedLifetime(place) {}
+    place = nil
+    #expect(await turns.prefix(5).reduce(into: []) { $0.append($1) } == Array(0..<5))
   }
 }
 
