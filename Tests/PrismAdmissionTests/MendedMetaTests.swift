@@ -57,4 +57,37 @@ import Testing
       if text == long { #expect(meta["a"] == 1) }
     }
   }
+
+  /// What admission says; `store_full` where it took the report.
+  private static func answer(_ text: String, namespace: String, cuts: Bool) -> Refusal? {
+    var mending = Mending()
+    (mending.cuts, mending.waits) = (cuts, [.unknownNamespace])
+    let source = SubmissionSource(peer: AdmissionSupport.peer, mending: mending, sessionID: "s")
+    let report = Submission("order", in: namespace, members: Array(text.utf8).span, from: source)
+    var group = SubmittedGroup(SubmissionGroup([report], userID: 1, isReserved: true))
+    var turn = WorkTurn.unbounded
+    let isDone = group.admit(
+      within: &turn, AdmissionRules(AdmissionSupport.snapshot()), AdmissionSupport.facts,
+      unixMilliseconds: AdmissionSupport.now)
+    #expect(isDone)
+    _ = group.takeCommit()
+    return group.settle(nil, failure: Refusal(.storeFull, ""))[0].refusal
+  }
+
+  /// No JSON: whoever reads it says so.
+  private static let long = String(repeating: "?", count: 5 * Limits.metaBytesMax)
+
+  @Test("a meta that is too large by far is not read: all others would wait")
+  func unread() {
+    #expect(Self.answer("?", namespace: "shop", cuts: false)?.code == .badRequest)
+    #expect(Self.answer(Self.long, namespace: "shop", cuts: false)?.code == .metaTooLarge)
+  }
+
+  @Test("a long meta is cut and taken, and waits where its namespace is missing", arguments: [1, 6])
+  func longAndWaiting(size: Int) {
+    let text = #""a":""# + String(repeating: "x", count: size * 5 * Limits.metaBytesMax) + "\""
+    #expect(Self.answer(text, namespace: "shop", cuts: true)?.code == .storeFull)
+    let waiting = Self.answer(text, namespace: "missing", cuts: true)
+    #expect(waiting?.code == .unknownNamespace && waiting?.retryMilliseconds != nil)
+  }
 }

@@ -64,6 +64,11 @@ public struct MendedMeta: Sendable, Equatable {
     return Array(object[(start + 1)..<end])
   }
 
+  /// The meta of an object that is too long to be read.
+  static func beginning(ofMembers members: ArraySlice<UInt8>, bytesMax: Int) -> [UInt8] {
+    beginning(of: [UInt8(ascii: "{")] + members.prefix(textBytesMax), "cut", bytesMax: bytesMax)
+  }
+
   /// The meta of a text that is no JSON object, or can't be cut at its strings.
   private static func beginning(of text: [UInt8], _ mark: String, bytesMax: Int) -> [UInt8] {
     // A byte takes at most six bytes of JSON.

@@ -44,13 +44,14 @@ public struct Mending: Sendable {
   }
 
   private func cut(_ submission: Submission, bytesMax: Int, payloadBytesMax: Int) -> Submission? {
-    let whole = [UInt8(ascii: "{")] + submission.members + [UInt8(ascii: "}")]
-    let membersBytes = whole.count - 2
-    let payload = whole.count <= payloadBytesMax ? whole : nil
+    let membersBytes = submission.members.count
+    func whole() -> [UInt8] { [UInt8(ascii: "{")] + submission.members + [UInt8(ascii: "}")] }
+    let payload = membersBytes + 2 <= payloadBytesMax ? whole() : nil
     guard membersBytes <= Self.readBytesMax else {
-      let meta = MendedMeta(whole, bytesMax: bytesMax).meta
+      let meta = MendedMeta.beginning(ofMembers: submission.members, bytesMax: bytesMax)
       return submission.replacing(members: Array(meta.dropFirst().dropLast()), payload: payload)
     }
+    let whole = payload ?? whole()
     guard let came = try? JSONValue(parsing: whole, allowsDuplicateKeys: true) else { return nil }
     let tree = JSONValue.object((came.object ?? []).filter { !marks || $0.key != MendedMeta.marker })
     // The whole of one long text is the payload as it is.

@@ -71,7 +71,7 @@ public struct Submission: Sendable {
   /// The same report with other members. - Parameter payload: nil: its payload stays.
   func replacing(members: [UInt8], payload: [UInt8]?) -> Submission {
     var result = self
-    result.text.replaceSubrange((idEnd + 1)..<(text.count - 1), with: members)
+    result.text = text[...idEnd] + members + text.suffix(1)  // the long text is not copied
     result.payload = payload ?? self.payload
     return result
   }
@@ -89,9 +89,13 @@ public struct Submission: Sendable {
   /// Bytes that it holds in memory.
   public var bytes: Int { MemoryLayout<Submission>.stride + text.count + (payload?.count ?? 0) }
 
+  /// A longer meta is not read: it is too large with any of its members left out. To read 8 MiB would keep all others waiting.
+  private static let scannedBytesMax = 4 * Limits.metaBytesMax
+
   /// The same as ranges of `text`, as admission reads a report of any input.
-  /// - Parameter reserved: keys that the meta may not have unseen. - Throws: `bad_request`.
+  /// - Parameter reserved: keys that the meta may not have unseen. - Throws: `bad_request`, `meta_too_large`.
   func scanned(reserved: ReservedKeys) throws(Refusal) -> ScannedReport {
+    guard text.count - idEnd <= Self.scannedBytesMax else { throw Admission.metaTooLarge(text.count - idEnd) }
     var report = ScannedReport(type: ScannedString(range: namespaceEnd..<typeEnd, hasEscapes: false))
     report.namespace = ScannedString(range: 0..<namespaceEnd, hasEscapes: false)
     report.meta = try ScannedReport.Meta(scanning: text.span, from: idEnd, reserved: reserved)

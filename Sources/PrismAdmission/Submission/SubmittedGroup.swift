@@ -124,7 +124,7 @@ extension Intake {
       return try take(submission, session: &session, unixMilliseconds: now)
     } catch {
       let mending = submission.source.mending
-      var (whole, last, cuts) = (submission, error, 0)
+      var (whole, last, cuts, reason) = (submission, error, 0, error)
       while let next = mending.mended(
         whole, after: last, attempt: cuts, session.rules, contextBytes: session.context.members.count)
       {
@@ -134,10 +134,11 @@ extension Intake {
           return bytes + submission.bytes
         } catch {
           if last.code == .metaTooLarge { cuts += 1 } else { whole = next }
+          if error.code != last.code { reason = error }
           last = error
         }
       }
-      throw error
+      throw reason
     }
   }
 

@@ -44,7 +44,8 @@ extension [UInt8] {
 
   /// Two digits, lower case.
   mutating func appendHex(_ byte: UInt8) {
-    for digit in [byte >> 4, byte & 15] { append(Hex.digit(of: digit)) }
+    append(Hex.digit(of: byte >> 4))
+    append(Hex.digit(of: byte & 15))
   }
 
   /// As proto3's JSON has it: NaN and the infinities are strings.

@@ -121,6 +121,7 @@ struct Appending {
       for: batch, namespace,
       bytes: memory.state.repeats.bytesNeeded(for: batch, namespace) - form.bytesInWindows(of: batch))
     try writer.writeAll(scratch: &memory.scratch)
+    let numbers = memory.state.nextSequence..<writer.nextSequence
     memory.state.nextSequence = writer.nextSequence
     try count(writer.filtering.counts, namespace)
     count(writer.leaving.metas, QueueID(namespace: namespace, kind: .meta))
@@ -137,7 +138,7 @@ struct Appending {
     if writer.kept != nil { try Ring(transaction).overwrite(namespace, bytesMax: batch.quota.ringBytesMax) }
     if memory.state.shares[namespace]?.isComplete == true {
       let bytes = writer.leaving.metas.bytes + writer.leaving.payloads.bytes
-      memory.state.shares[namespace]!.add(bytes, to: RowOwner(userID: batch.userID))
+      memory.state.shares[namespace]!.add(bytes, to: RowOwner(userID: batch.userID), numbers)
     }
     return writer.outcome
   }

@@ -119,7 +119,11 @@ struct Eviction: PlainOperations {
       let kind = walks[next].kind
       let known = try transaction.owner(row.context, namespace: namespace) ?? .unknown
       let owner = shares.isCounted(row.id, kind) ? known : .uncounted
-      if try cut.take(row, of: owner, kind), cut.excess[owner] == nil {
+      if try !cut.take(row, of: owner, kind) {
+        if let last = shares.lastOfOthers(than: cut.excess, after: row.id, priority, kind) {
+          walks[next].rows.skip(to: last)
+        }
+      } else if cut.excess[owner] == nil {
         for kind in RowKind.reports { shares.clear(owner, upTo: row.id - 1, priority, kind) }
       }
       walks[next].row = try walks[next].rows.nextHead()
@@ -132,7 +136,11 @@ struct Eviction: PlainOperations {
 
   /// The walk whose row is the oldest; nil if all are at their end.
   private static func oldest(_ walks: [Walk]) -> Int? {
-    walks.indices.filter { walks[$0].row != nil }.min { walks[$0].rows.passed < walks[$1].rows.passed }
+    var oldest: Int?
+    for place in walks.indices where walks[place].row != nil {
+      if oldest.map({ walks[place].rows.passed < walks[$0].rows.passed }) ?? true { oldest = place }
+    }
+    return oldest
   }
 }
 

@@ -59,6 +59,13 @@ struct RowWalk<Column: WalkedColumn> {
     self.rows = rows
   }
 
+  /// The next call continues behind `id`.
+  mutating func skip(to id: Int64) {
+    reset()
+    passed = id
+    place = max(place, queue.segments.place(of: id))
+  }
+
   private func skippedRun(of id: Int64) -> IDRuns.Run? {
     if !spent.isEmpty, let run = spent.run(of: id) { return run }
     return skipsClaimed ? queue.claimedRun(of: id) : nil

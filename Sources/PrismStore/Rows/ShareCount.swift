@@ -50,7 +50,10 @@ struct ShareCount: PlainOperations {
     var seen = 0
     while let row = try rows.nextHead() {
       last = row.id
-      sum.add(row.size, of: try transaction.owner(row.context, namespace: queue.namespace) ?? .unknown, to: &shares)
+      let owner = try transaction.owner(row.context, namespace: queue.namespace) ?? .unknown
+      sum.add(row.size, of: owner, to: &shares)
+      let number = RowID(value: row.id).sequence
+      shares.note(number..<number + 1, of: owner, priority, queue.kind)
       seen += 1
       if seen % Self.rowsBetweenLooksAtClock == 0 && transaction.uptime >= deadline {
         isAtEnd = false
@@ -93,9 +96,11 @@ struct ShareCount: PlainOperations {
     state.shares[queue.namespace] = shares
   }
 
-  /// Rows moved between their table and the dead ones: those that were not counted in one would be missed in the other.
+  /// Rows moved between their table and the dead ones: those that were not counted in one would be missed in the other, and
+  /// rows that come back are between those of others.
   func forgetIncomplete(_ queue: QueueID) {
     if state.shares[queue.namespace]?.isComplete == false { state.shares[queue.namespace] = nil }
+    state.shares[queue.namespace]?.forgetRuns()
   }
 }
 

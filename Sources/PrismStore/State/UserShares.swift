@@ -14,6 +14,9 @@ struct UserShares: Sendable {
   /// By user, kind and priority: no waiting row of the user is at or below it, so that eviction looks at each row once.
   private var cleared: [RowOwner: [PriorityValues]] = [:]
 
+  /// By kind and priority: whose the rows are, so that eviction need not read those of others.
+  private var runs = RowKind.reports.map { _ in Priority.allCases.map { _ in OwnerRuns() } }
+
   private static let basesOfKinds = RowKind.reports.map { _ in PriorityValues.bases }
 
   /// - Parameter held: the bytes of the whole namespace.
@@ -28,6 +31,14 @@ struct UserShares: Sendable {
   }
 
   mutating func add(_ count: Int, to owner: RowOwner) { bytes[owner, default: 0] += count }
+
+  /// Counts rows that were stored. - Parameter numbers: the sequence numbers of all of them, behind all others.
+  mutating func add(_ count: Int, to owner: RowOwner, _ numbers: Range<Int64>) {
+    add(count, to: owner)
+    for kind in RowKind.reports {
+      for priority in Priority.leaving { note(numbers, of: owner, priority, kind) }
+    }
+  }
 
   mutating func remove(_ count: Int, from owner: RowOwner) {
     guard let before = bytes[owner] else { return }
@@ -54,6 +65,24 @@ struct UserShares: Sendable {
 
   mutating func forgetCleared() { cleared = [:] }
 
+  // MARK: Whose rows follow
+
+  /// - Parameter numbers: sequence numbers, behind all others that are known.
+  mutating func note(_ numbers: Range<Int64>, of owner: RowOwner, _ priority: Priority, _ kind: RowKind) {
+    runs[kind.number][priority.rawValue].add(numbers, of: owner)
+  }
+
+  /// The id of the last row behind `id` before which no row is of `owners`; nil: the next row may be.
+  func lastOfOthers(than owners: [RowOwner: Int], after id: Int64, _ priority: Priority, _ kind: RowKind) -> Int64? {
+    runs[kind.number][priority.rawValue].lastOfOthers(than: owners, after: RowID(value: id).sequence)
+      .map { RowID(priority: priority, sequence: $0).value }
+  }
+
+  /// Rows came back between others.
+  mutating func forgetRuns() {
+    for kind in runs.indices { runs[kind] = runs[kind].map { _ in OwnerRuns() } }
+  }
+
   /// These rows wait again.
   mutating func release(_ members: IDRuns, _ kind: RowKind) {
     let number = kind.number
@@ -63,6 +92,39 @@ struct UserShares: Sendable {
         cleared[owner]![number][priority] = run.first - 1
       }
     }
+  }
+}
+
+/// Whose the rows of a table are, as far as it is known: rows of one user that follow each other are one run.
+private struct OwnerRuns {
+  /// In their order. No row of another user is within one, and no row at all between two.
+  private var list: [(numbers: Range<Int64>, owner: RowOwner)] = []
+
+  /// When there are more, the older half is forgotten.
+  private static let countMax = 1024
+  /// Fewer rows are read: to look for the next place costs as much.
+  private static let skippedMin: Int64 = 16
+
+  mutating func add(_ numbers: Range<Int64>, of owner: RowOwner) {
+    if numbers.isEmpty { return }
+    if let last = list.last, last.owner == owner {
+      list[list.count - 1].numbers = last.numbers.lowerBound..<numbers.upperBound
+    } else {
+      if list.count == Self.countMax { list.removeFirst(Self.countMax / 2) }
+      list.append((numbers, owner))
+    }
+  }
+
+  func lastOfOthers(than owners: [RowOwner: Int], after number: Int64) -> Int64? {
+    var (first, after) = (0, list.count)
+    while first < after {
+      let middle = (first + after) / 2
+      if list[middle].numbers.upperBound > number { after = middle } else { first = middle + 1 }
+    }
+    guard first < list.count, list[first].numbers.contains(number) else { return nil }
+    let next = list[first...].first { owners[$0.owner] != nil }?.numbers.lowerBound
+    let end = next ?? list[list.count - 1].numbers.upperBound
+    return end - number > Self.skippedMin ? end - 1 : nil
   }
 }
 
