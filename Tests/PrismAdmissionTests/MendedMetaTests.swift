@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  /// What admission says; `store_full` where it took the report.
+  /// The refusal of a report; `store_full` where admission took it.
   private static func answer(_ text: String, namespace: String, cuts: Bool) -> Refusal? {
     var mending = Mending()
     (mending.cuts, mending.waits) = (cuts, [.unknownNamespace])
@@ -74,7 +74,7 @@ import Testing
     return group.settle(nil, failure: Refusal(.storeFull, ""))[0].refusal
   }
 
-  /// No JSON: whoever reads it says so.
+  /// It is no JSON: a reader refuses it for that.
   private static let long = String(repeating: "?", count: 5 * Limits.metaBytesMax)
 
   @Test("a meta that is too large by far is not read: all others would wait")

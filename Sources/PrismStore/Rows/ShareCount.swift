@@ -96,8 +96,8 @@ struct ShareCount: PlainOperations {
     state.shares[queue.namespace] = shares
   }
 
-  /// Rows moved between their table and the dead ones: those that were not counted in one would be missed in the other, and
-  /// rows that come back are between those of others.
+  /// Rows moved between their table and the dead ones: those that were not counted in one would be missed in the other. Rows
+  /// that come back are between those of others.
   func forgetIncomplete(_ queue: QueueID) {
     if state.shares[queue.namespace]?.isComplete == false { state.shares[queue.namespace] = nil }
     state.shares[queue.namespace]?.forgetRuns()

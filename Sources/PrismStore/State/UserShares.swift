@@ -14,7 +14,7 @@ struct UserShares: Sendable {
   /// By user, kind and priority: no waiting row of the user is at or below it, so that eviction looks at each row once.
   private var cleared: [RowOwner: [PriorityValues]] = [:]
 
-  /// By kind and priority: whose the rows are, so that eviction need not read those of others.
+  /// By kind and priority: the owners of rows, so that eviction need not read those of others.
   private var runs = RowKind.reports.map { _ in Priority.allCases.map { _ in OwnerRuns() } }
 
   private static let basesOfKinds = RowKind.reports.map { _ in PriorityValues.bases }
@@ -95,7 +95,7 @@ struct UserShares: Sendable {
   }
 }
 
-/// Whose the rows of a table are, as far as it is known: rows of one user that follow each other are one run.
+/// The owners of a table's rows, as far as they are known: rows of one user that follow each other are one run.
 private struct OwnerRuns {
   /// In their order. No row of another user is within one, and no row at all between two.
   private var list: [(numbers: Range<Int64>, owner: RowOwner)] = []
