@@ -143,8 +143,8 @@ test-release: fuzz mutants test-package test-optimized test-upgrade ## what a re
 test-optimized: soak-build build ## the tests of keys and signatures on release programs: what a debug build keeps alive, they may not
 	PRISM_PROGRAMS=$(abspath $(BINARIES)) swift test --skip-build --filter 'SealedPayloadTests|CommandSendTests'
 
-test-upgrade: build ## programs of 5aa1023, before the first published version, beside these: forwards, back, with reports that wait
-	scripts/test-upgrade 5aa1023 $(BINARIES)
+test-upgrade: build ## programs of two commits before the first published version beside these: forwards, back, with reports that wait
+	for commit in 5aa1023 d093a1b; do scripts/test-upgrade $$commit $(BINARIES) || exit; done
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
 	PYTHONPATH=Tests/MachineTests python3 -m unittest test_commands test_guide test_install test_packages test_sources test_units

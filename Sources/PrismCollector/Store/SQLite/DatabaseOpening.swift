@@ -91,6 +91,7 @@ struct DatabaseOpening {
   @discardableResult
   static func hasTables(_ path: String, _ vfs: String?) throws(SQLiteError) -> Bool {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
+    connection.keepLogOnClose()  // a database that is refused stays as it is
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name IN"
     if try connection.firstInt("\(tables) ('blocks', 'reports', 'packets')") ?? 0 == 0 { return false }
     let (header, known) = (Int64(try connection.version()), PacketSchema.version)
