@@ -41,7 +41,7 @@ import Testing
   /// The kinds of outputs of the collector.
   private static func outputs() throws -> [String] {
     let text = try #require(SourceTree.read("Sources/PrismConfig/Keys/OutputKeys.swift"))
-    let kinds = try #require(text.firstMatch(of: /let kinds = \[(.+)\]\s+\.filter/)?.1)
+    let kinds = try #require(text.firstMatch(of: /let kinds = \[([^\]]+)\]\s+\.filter/)?.1)
     return kinds.matches(of: /"(\w+)"/).map { String($0.1) }
   }
 

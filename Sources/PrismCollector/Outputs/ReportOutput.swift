@@ -55,6 +55,8 @@ extension CollectorConfiguration.Output {
     case .clickHouse(let url, let database, let user, let passwordFile, let timeout):
       ClickHouseOutput(
         .init(url: url, database: database, user: user, passwordFile: passwordFile, timeout: timeout), name: name)
+    case .postgreSQL(let uri, let schema, let passwordFile, let timeout):
+      PostgreSQLOutput(.init(uri: uri, schema: schema, passwordFile: passwordFile, timeout: timeout))
     }
   }
 }

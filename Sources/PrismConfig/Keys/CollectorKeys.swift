@@ -101,7 +101,8 @@ package enum CollectorKeys {
   private static let outputs: [Key] = [
     Key(
       "outputs", .outputs, at: \.outputs, default: "none", isLive: false,
-      "where reports are handed on to: a list of `ndjson`, `otlp`, `kafka` and `clickhouse`, each with its own keys"),
+      "where reports are handed on to: a list of `ndjson`, `otlp`, `kafka`, `clickhouse` and `postgresql`, each with its own keys"
+    ),
     Key(
       "outputLagMByte", .mebibytes(1...1_048_576), at: \.outputLagBytes, isLive: false,
       "reports past `retentionDay` that an output has not taken stay; with more bytes `onLag` decides"),
@@ -163,6 +164,16 @@ extension ValueForm where Value == String {
           line: node.line, .scalar(YAMLScalar(text: String(text.dropFirst(scheme.count)), isPlain: false)))
         return ValueForm.path().read(folder, key, &checker).map { scheme + $0 }
       }
+      return ValueForm.databaseURI(allowed).read(node, key, &checker)
+    } show: {
+      .string($0)
+    }
+  }
+
+  /// A connection URI of PostgreSQL. Faults don't show it: it may hold a password.
+  static func databaseURI(_ allowed: String) -> Self {
+    ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
       guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
         checker.fault(node.line, key, "must be \(allowed)")
         return nil

@@ -5,8 +5,8 @@ package struct OutputDraft: Sendable {
   /// The compression of finished files.
   enum Compression: String, Sendable, CaseIterable { case zstd, none }
 
-  /// One of the four kinds.
-  var ndjson: String?, otlp: String?, kafka: String?, clickHouse: String?
+  /// One of the five kinds.
+  var ndjson: String?, otlp: String?, kafka: String?, clickHouse: String?, postgreSQL: String?
   /// nil: the kind.
   var name: String?
   var compression = Compression.zstd
@@ -18,6 +18,7 @@ package struct OutputDraft: Sendable {
   var topic = "prism"
   var propertiesFile: String?
   var database = "prism"
+  var schema = "prism"
   var user: String?
   var passwordFile: HeldFile?
 
@@ -49,7 +50,7 @@ package struct OutputDraft: Sendable {
         "of `otlp`: the form of a request; `json` for a backend that takes no protobuf"),
       Key(
         "timeoutSecond", .seconds(1...600), at: \.timeout,
-        "of `otlp`, `kafka` and `clickhouse`: the time after which an attempt failed"),
+        "of `otlp`, `kafka`, `clickhouse` and `postgresql`: the time after which an attempt failed"),
       Key(
         "topic", .string("1 to 249 letters, digits, dots, _ and -", isSound: \.isTopic), at: \.topic,
         "of `kafka`: the topic"),
@@ -61,18 +62,26 @@ package struct OutputDraft: Sendable {
         "database", .string("1 to 64 letters, digits and _", isSound: \.isDatabase), at: \.database,
         "of `clickhouse`: the database of the tables"),
       Key(
+        "postgresql", .databaseURI("postgresql://USER@HOST/DATABASE"), optional: \.postgreSQL,
+        "a PostgreSQL database, as `postgresql://USER@HOST/DATABASE`"),
+      Key(
+        "schema", .string("1 to 63 letters, digits and _", isSound: \.isSchema), at: \.schema,
+        "of `postgresql`: the schema of the tables"),
+      Key(
         "user", .string("1 to 64 letters, digits, dots, _ and -", isSound: \.isUser), optional: \.user,
         default: "the server's own", "of `clickhouse`: the user"),
       Key(
         "passwordFile", .secretFile("the path of a file with a password in its first line, not readable by others"),
-        optional: \.passwordFile, "of `clickhouse`: the user's password"),
+        optional: \.passwordFile,
+        "of `clickhouse`: the user's password; of `postgresql`: lines of `host:port:database:user:password`"),
     ], defaults: OutputDraft())
 
   /// The kinds that have a key; the others have `name` alone.
   private static let kindsOfKeys = [
     "compress": ["ndjson"], "rotateMByte": ["ndjson"], "rotateMinute": ["ndjson"], "headers": ["otlp"],
-    "encoding": ["otlp"], "timeoutSecond": ["otlp", "kafka", "clickhouse"], "topic": ["kafka"],
-    "propertiesFile": ["kafka"], "database": ["clickhouse"], "user": ["clickhouse"], "passwordFile": ["clickhouse"],
+    "encoding": ["otlp"], "timeoutSecond": ["otlp", "kafka", "clickhouse", "postgresql"], "topic": ["kafka"],
+    "propertiesFile": ["kafka"], "database": ["clickhouse"], "user": ["clickhouse"],
+    "passwordFile": ["clickhouse", "postgresql"], "schema": ["postgresql"],
   ]
 
   /// - Parameter given: the keys that were written.
@@ -80,12 +89,15 @@ package struct OutputDraft: Sendable {
   fileprivate func settled(
     _ given: [String], line: Int, _ place: String, _ checker: inout Checker
   ) -> CollectorConfiguration.Output? {
-    let kinds = [("ndjson", ndjson), ("otlp", otlp), ("kafka", kafka), ("clickhouse", clickHouse)]
-      .filter { $0.1 != nil }.map(\.0)
+    let kinds = [
+      ("ndjson", ndjson), ("otlp", otlp), ("kafka", kafka), ("clickhouse", clickHouse), ("postgresql", postgreSQL),
+    ]
+    .filter { $0.1 != nil }.map(\.0)
     guard let kind = kinds.first, kinds.count == 1 else {
       checker.fault(
         line, place,
-        "must be one of {ndjson: FOLDER}, {otlp: URL}, {kafka: BROKERS} and {clickhouse: URL}, with its own keys")
+        "must be one of {ndjson: FOLDER}, {otlp: URL}, {kafka: BROKERS}, {clickhouse: URL} and {postgresql: URI}, with its own keys"
+      )
       return nil
     }
     for key in given {
@@ -104,6 +116,9 @@ package struct OutputDraft: Sendable {
     if let clickHouse {
       return .clickHouse(
         url: clickHouse, database: database, user: user, passwordFile: passwordFile?.path, timeout: timeout)
+    }
+    if let postgreSQL {
+      return .postgreSQL(uri: postgreSQL, schema: schema, passwordFile: passwordFile?.path, timeout: timeout)
     }
     return .kafka(brokers: kafka ?? "", topic: topic, propertiesFile: propertiesFile, timeout: timeout)
   }
@@ -179,6 +194,7 @@ extension String {
   }
 
   fileprivate var isDatabase: Bool { isName(bytesMax: 64, punctuation: "_", firstIsAlphanumeric: false) }
+  fileprivate var isSchema: Bool { utf8.count <= 63 && isDatabase && first?.isNumber == false }
   fileprivate var isUser: Bool { isName(bytesMax: 64, punctuation: "-._", firstIsAlphanumeric: false) }
   fileprivate var isTopic: Bool { isName(bytesMax: 249, punctuation: "-._", firstIsAlphanumeric: false) }
 }

@@ -98,6 +98,7 @@ public struct CollectorConfiguration: Sendable, Equatable {
       case otlp(url: String, headers: [String], encoding: Encoding, timeout: Duration)
       case kafka(brokers: String, topic: String, propertiesFile: String?, timeout: Duration)
       case clickHouse(url: String, database: String, user: String?, passwordFile: String?, timeout: Duration)
+      case postgreSQL(uri: String, schema: String, passwordFile: String?, timeout: Duration)
     }
 
     /// The form of a request of OTLP/HTTP.

@@ -157,7 +157,8 @@ struct ShippedFilesTests {
       "keys/collector.tokens": "", "keys/reader.tokens": "", "keys/operator.tokens": "",
       "keys/collector.pem": FilesTests.certificate, "keys/collector.key": FilesTests.privateKey,
       "keys/senders.pem": FilesTests.certificate, "keys/signing.pem": "", "remote.d/README": "",
-      "keys/clickhouse.password": "secret", "keys/kafka.properties": "", "keys/hook.secret": "secret",
+      "keys/clickhouse.password": "secret",
+      "keys/postgresql.passwords": "*:*:*:prism:secret", "keys/kafka.properties": "", "keys/hook.secret": "secret",
     ]
   }
 

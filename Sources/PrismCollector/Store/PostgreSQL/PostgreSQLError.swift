@@ -53,6 +53,9 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
   /// dropped while it was looked for.
   var isDayMissing: Bool { state == "23514" || state == "42P01" }
 
+  /// The table or its schema is missing.
+  var isTableMissing: Bool { state == "42P01" || state == "3F000" }
+
   /// The database can't hold what it was given: a character that no text has, or a value over one of its limits.
   var isRejection: Bool {
     guard let state, !isDayMissing else { return false }

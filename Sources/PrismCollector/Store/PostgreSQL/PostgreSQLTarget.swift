@@ -41,7 +41,7 @@ public struct PostgreSQLTarget: Sendable, Equatable {
       throw Fault(
         description:
           "holds a password; put it into a file of the form host:port:database:user:password, of mode 0600, "
-          + "and name it in storePasswordFile or PGPASSFILE")
+          + "and name it in storePasswordFile, an output's passwordFile, or PGPASSFILE")
     }
     let environment = { (name: String) in getenv(name).map { String(cString: $0) } }
     let hosts = given["hostaddr"] ?? given["host"] ?? environment("PGHOSTADDR") ?? environment("PGHOST") ?? ""

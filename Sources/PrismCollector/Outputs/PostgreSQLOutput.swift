@@ -1,0 +1,110 @@
+import PrismBase
+
+/// Inserts reports into a PostgreSQL database of people who ask in SQL: a table a namespace, which it makes when it is missing
+/// (docs/postgresql.md). A report that comes again has the key of its row, and is there once.
+actor PostgreSQLOutput: ReportOutput {
+  struct Options: Sendable, Equatable {
+    var uri: String
+    var schema = "prism"
+    var passwordFile: String?
+    var timeout: Duration = .seconds(30)
+  }
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.postgresql")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private let options: Options
+  private var connection: PostgreSQLConnection?
+
+  init(_ options: Options) { self.options = options }
+
+  func close() { connection = nil }
+
+  /// A page is one transaction, or, where the database can't hold some of its reports, one for each half and so on.
+  func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> [RefusedReport] {
+    let target: PostgreSQLTarget
+    do throws(PostgreSQLTarget.Fault) {
+      target = try PostgreSQLTarget(uri: options.uri, passwordFile: options.passwordFile)
+    } catch { throw OutputFailure("postgresql: \(error)") }
+    do throws(PostgreSQLError) {
+      let deadline = Deadline(options.timeout)
+      let connection = if let connection { connection } else { try PostgreSQLConnection(target, by: deadline) }
+      self.connection = connection
+      return try insert(reports[...], connection, deadline)
+    } catch {
+      connection = nil
+      throw OutputFailure("\(error)")
+    }
+  }
+
+  private func insert(
+    _ reports: ArraySlice<StoredReport>, _ connection: PostgreSQLConnection, _ deadline: Deadline
+  ) throws(PostgreSQLError) -> [RefusedReport] {
+    do throws(PostgreSQLError) {
+      try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
+        for (namespace, rows) in Dictionary(grouping: reports, by: \.namespace).sorted(by: { $0.key < $1.key }) {
+          let table = PostgreSQLTable(schema: options.schema, namespace: namespace)
+          _ = try connection.query(table.insert, PostgreSQLTable.columns(of: rows), by: deadline)
+        }
+      }
+    } catch {
+      if error.isTableMissing {
+        for namespace in Set(reports.map(\.namespace)).sorted() {
+          try connection.execute(
+            PostgreSQLTable(schema: options.schema, namespace: namespace).creation, by: deadline)
+        }
+        return try insert(reports, connection, deadline)
+      }
+      guard error.isRejection, let first = reports.first else { throw error }
+      guard reports.count > 1 else { return [RefusedReport(id: first.id, cause: "\(error)")] }
+      let middle = reports.startIndex + reports.count / 2
+      return try insert(reports[..<middle], connection, deadline) + insert(reports[middle...], connection, deadline)
+    }
+    return []
+  }
+}
+
+/// A namespace's table in PostgreSQL, and rows for it. `schema` and `namespace` have no sign that ends a quoted name.
+private struct PostgreSQLTable {
+  let schema: String
+  let namespace: String
+
+  private var name: String { "\"\(schema)\".\"\(namespace)\"" }
+
+  /// A device's clock may be outside the years that everybody's tools read.
+  var insert: String {
+    """
+    INSERT INTO \(name) (id, device, kind, type, report_id, created, received, packet_id, chain_broken, payload, meta)
+    SELECT id, device, kind, type, report_id,
+      CASE WHEN created BETWEEN -62135596800000 AND 253402300799999 THEN to_timestamp(created / 1000.0) END,
+      to_timestamp(received / 1000.0), packet_id, chain_broken, payload, meta::json
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],
+      $9::boolean[], $10::bytea[], $11::text[])
+      AS page (id, device, kind, type, report_id, created, received, packet_id, chain_broken, payload, meta)
+    ON CONFLICT DO NOTHING
+    """
+  }
+
+  var creation: String {
+    """
+    CREATE SCHEMA IF NOT EXISTS "\(schema)";
+    CREATE TABLE IF NOT EXISTS \(name) (id bigint NOT NULL, device text NOT NULL, kind text NOT NULL, type text NOT NULL,
+      report_id text NOT NULL, created timestamptz, received timestamptz NOT NULL, packet_id text NOT NULL,
+      chain_broken boolean NOT NULL, payload bytea, meta json, PRIMARY KEY (report_id, device, kind));
+    CREATE INDEX IF NOT EXISTS "\(namespace)_created" ON \(name) (type, created)
+    """
+  }
+
+  /// In the order of `insert`.
+  static func columns(of rows: [StoredReport]) -> [String] {
+    [
+      PostgreSQLArray.text(rows.map { "\($0.id)" }), PostgreSQLArray.text(rows.map(\.device)),
+      PostgreSQLArray.text(rows.map(\.kind)), PostgreSQLArray.text(rows.map(\.type)),
+      PostgreSQLArray.text(rows.map(\.reportID)), PostgreSQLArray.text(rows.map { $0.createdTime.map { "\($0)" } }),
+      PostgreSQLArray.text(rows.map { "\($0.receivedTime)" }), PostgreSQLArray.text(rows.map(\.packetID)),
+      PostgreSQLArray.text(rows.map { $0.chainIsBroken ? "t" : "f" }),
+      PostgreSQLArray.text(rows.map { $0.payload.map { "\\x" + Hex.encode($0) } }),
+      PostgreSQLArray.text(rows.map { $0.isDamaged ? nil : String(decoding: $0.meta, as: UTF8.self) }),
+    ]
+  }
+}

@@ -1,0 +1,80 @@
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+@Suite("The output postgresql, on a real server", .timeLimit(.minutes(3)))
+struct PostgreSQLOutputTests {
+  private static func reports(_ numbers: [Int], namespace: String = "shop", payload: [UInt8]? = nil) async throws
+    -> [StoredReport]
+  {
+    let store = MemoryPacketStore()
+    _ = try await store.take(StoreRig.packet(numbers, namespace: namespace, payload: payload))
+    return try await store.outputSource("x").next(after: 0, limit: 10_000)
+  }
+
+  private static func output(_ rig: PostgreSQLRig, schema: String = "prism") -> PostgreSQLOutput {
+    PostgreSQLOutput(.init(uri: rig.server.uri(rig.database), schema: schema))
+  }
+
+  @Test("each report is a row of its namespace's table, whole, and once however often its page comes")
+  func rows() async throws {
+    let rig = try await PostgreSQLRig()
+    var reports = try await Self.reports([1, 2, 3]) + Self.reports([4], namespace: "a-b_1", payload: [0, 0xFF, 10])
+    for index in reports.indices { reports[index].id = Int64(index) + 1 }
+    (reports[0].createdTime, reports[1].createdTime) = (nil, .max)
+    reports[1].meta = Array(#"{"t":"`'\"\\\u0000ü{},NULL\n","n":1e400,"n":2}"#.utf8)
+    reports[2].isDamaged = true
+    for _ in 0..<2 {
+      let output = Self.output(rig)
+      #expect(try await output.deliver(reports).isEmpty)
+      #expect(try await output.deliver(Array(reports[1...])).isEmpty, "the page has grown or shrunk")
+      await output.close()
+    }
+    let columns =
+      "id, device, type, report_id, created IS NULL, coalesce(meta::text, '-'), coalesce(encode(payload, 'hex'), '-')"
+    let rows = try await rig.sql("SELECT \(columns) FROM prism.shop ORDER BY id")
+    #expect(rows.map { $0[0] } == ["1", "2", "3"] && rows.map { $0[4] } == ["t", "t", "f"])
+    for (row, report) in zip(rows, reports) {
+      #expect(row[1] == report.device && row[2] == report.type && row[3] == report.reportID)
+      #expect(row[5] == (report.isDamaged ? "-" : String(decoding: report.meta, as: UTF8.self)))
+    }
+    #expect(try await rig.value("SELECT encode(payload, 'hex') FROM prism.\"a-b_1\"") == "00ff0a")
+    let created = try #require(reports[3].createdTime)
+    #expect(
+      try await rig.value("SELECT round(extract(epoch FROM created) * 1000) FROM prism.\"a-b_1\"") == "\(created)")
+  }
+
+  @Test("a report that the database can't hold is refused alone, and the others are rows")
+  func refused() async throws {
+    let rig = try await PostgreSQLRig()
+    var reports = try await Self.reports(Array(1...9))
+    reports[6].meta = Array("{".utf8)
+    let refused = try await Self.output(rig).deliver(reports)
+    #expect(refused.map(\.id) == [reports[6].id] && refused[0].cause.contains("22P02"))
+    #expect(try await rig.value("SELECT count(*) FROM prism.shop") == "8")
+  }
+
+  @Test(
+    "a missing right, another form of the table and a server that is not there hold the output, and nothing is lost")
+  func holds() async throws {
+    let rig = try await PostgreSQLRig()
+    let reports = try await Self.reports([1])
+    let role = "reader_\(rig.database)"
+    _ = try await rig.sql("CREATE SCHEMA other; CREATE TABLE other.shop (id text); CREATE ROLE \(role) LOGIN")
+    let outputs: [(PostgreSQLOutput, String)] = [
+      (Self.output(rig, schema: "other"), "42703"),
+      (PostgreSQLOutput(.init(uri: rig.server.uri(rig.database, user: role))), "42501"),
+      (PostgreSQLOutput(.init(uri: "postgresql://prism@127.0.0.1:1/prism")), "is not reached"),
+      (PostgreSQLOutput(.init(uri: "postgresql://prism:secret@127.0.0.1/prism")), "holds a password"),
+    ]
+    for (output, words) in outputs {
+      let failure = await #expect(throws: OutputFailure.self) { try await output.deliver(reports) }
+      #expect(failure?.description.contains(words) == true, "\(failure?.description ?? "")")
+      #expect(failure?.description.contains("secret") == false && failure?.taken == 0)
+    }
+    _ = try await rig.sql("DROP TABLE other.shop")
+    #expect(try await outputs[0].0.deliver(reports).isEmpty)
+    #expect(try await rig.value("SELECT count(*) FROM other.shop") == "1")
+  }
+}
