@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { bars, legend } from "./chart.js";
 import { acting, definition, empty, h, note, section, table } from "./dom.js";
-import { ago, count, time } from "./format.js";
+import { ago, bytes, count, time } from "./format.js";
 import { go, link, narrow, rangePicker, times } from "./route.js";
 import { oneLine, tree } from "./tree.js";
 
@@ -19,6 +19,17 @@ function ledgerTable(streams) {
     { title: "Here", number: true, cell: (stream) => `${count(stream.reportsHere)}${stream.readSince ? "+" : ""}` },
     { title: "", cell: (stream) => (stream.difference ? h("span", { class: "tag bad" }, "differs") : h("span", { class: "tag good" }, "balances")) },
   ], streams);
+}
+
+const FATES = [["kept", "Kept"], ["overwritten", "Overwritten"], ["triggered", "Triggered"], ["asked", "Asked"], ["refused", "Refused"]];
+
+/** What the device keeps, and what became of it in its last hour, as its report `ringHealth` says. */
+function ringSection({ devices, types }) {
+  if (types.length === 0) return null;
+  return section("Kept reports", table("Kept reports", [{ title: "Type", wide: true, cell: (one) => h("span", { class: "strong" }, one.type) },
+    ...FATES.map(([name, title]) => ({ title, number: true, cell: (one) => count(one[name]) })),
+    { title: "Size", number: true, cell: (one) => bytes(one.bytes) }], types),
+  h("p", { class: "hint" }, `As of ${devices.map((one) => `${time(one.time)} (${one.namespace})`).join(", ")}; the other counts are of the hour before.`));
 }
 
 /** Dead letters wait on the device: an operator sends a command, which only a key that is not here can sign. */
@@ -100,10 +111,10 @@ function configurationSection(entry) {
 export async function device({ query, signal, reader, again }) {
   const id = query.get("id") ?? "";
   const { since, until } = times(query, "7d");
-  const [found, chart, page, groups, records, commands, tags] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
+  const [found, chart, page, groups, records, commands, tags, rings] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
     get("/reports", { device: id, limit: 20 }, signal), get("/crashes", { device: id, since: 0, limit: 5 }, signal),
     get("/records", { device: id, after: query.get("records"), limit: RECORDS }, signal), get("/records", { device: id, table: COMMANDS, limit: COMMANDS_MAX }, signal),
-    get("/records", { device: id, table: TAGS, limit: COMMANDS_MAX }, signal)]);
+    get("/records", { device: id, table: TAGS, limit: COMMANDS_MAX }, signal), get("/rings", { device: id }, signal)]);
   const differences = found.streams.filter((stream) => stream.difference);
   return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/fleet" }, "Fleet")), h("div", { class: "head" }, h("h1", { class: "mono" }, found.device), rangePicker(query, "7d", (change) => go("/device", { id, ...change }))),
     facts(found), tagSection(id, tags.records, reader, again), differences.map((stream) => note("bad", h("b", null, `${stream.namespace}, ${stream.kind}: `), stream.difference)),
@@ -111,6 +122,7 @@ export async function device({ query, signal, reader, again }) {
       chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. `, narrow(chart.readSince))),
     section("Accounts", found.streams.length === 0 ? empty("No packet yet.", "The device was enrolled, but has not sent anything.") : [ledgerTable(found.streams),
       h("p", { class: "hint" }, "Each column is what the device said with its last packet. “Here” is what the store has. The rows of that packet do not count as waiting: they are here. Rows that the device stored after it are not in its accounts yet."), deadHints(found)]),
+    ringSection(rings),
     section("Crashes", groups.groups.length === 0 ? h("p", { class: "quiet" }, "This device sent no crash.") : table("Crashes", [
       { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", h("span", { class: "sub" }, group.frame ?? "no stack")) },
       { title: "On this device", number: true, cell: (group) => count(group.deviceCount) },

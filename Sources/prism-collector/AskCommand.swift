@@ -24,7 +24,7 @@ extension CollectorCommand {
     let draft = try CommandDraft(line, .ask, args)
     let wait = try line["--wait"].map { (text) throws(Fault) in try CommandDraft.span(text, of: "--wait") }
     return try await line.ask { desk throws(Fault) in
-      let devices = try await Asking.devices(expression, question, desk)
+      let devices = try await Asking.devices(expression, namespace, question, desk)
       guard !line.arguments.contains("--estimate"), !devices.isEmpty else { return devices.isEmpty ? 1 : 0 }
       for device in devices {
         let request = try draft.request(namespace, device)
@@ -72,9 +72,9 @@ private enum Asking {
     75 not all have answered, 78 configuration.
     """
 
-  /// Chooses devices, and says how much it may be by their last ledgers.
+  /// Chooses devices, and says what the question may cost, by their last ledgers and hourly reports.
   static func devices(
-    _ expression: String, _ question: Question, _ desk: CollectorDesk
+    _ expression: String, _ namespace: NamespaceName, _ question: Question, _ desk: CollectorDesk
   ) async throws(Fault) -> [String] {
     var (devices, kept): ([String], Int) = ([], 0)
     try await desk.devices(where: expression, sort: "device") { device in
@@ -82,9 +82,22 @@ private enum Asking {
       kept += device["kept"]?.int ?? 0
       return true
     }
-    let most = question.want == .rows ? devices.count * (question.bytesMax >> 10) : 0
+    var (reporting, rows, bytes, most) = (0, 0, 0, devices.count * question.bytesMax)
+    let chosen = Set(devices)
+    let rings = try await desk.get("/rings?namespace=\(namespace)&type=\(question.type.text.percentEncoded)")
+    for ring in rings["devices"]?.array ?? [] where chosen.contains(ring["device"]?.string ?? "") {
+      let held = ring["bytes"]?.int ?? 0
+      (reporting, rows, bytes) = (reporting + 1, rows + (ring["kept"]?.int ?? 0), bytes + held)
+      most -= max(0, question.bytesMax - held)
+    }
+    if question.want != .rows { most = 0 }
+    let known = "\(reporting) of them reported in the last 3 hours: \(rows) of \(question.type), \(bytes >> 10) KiB"
     StandardStreams.say(
-      "prism-collector: \(devices.count) devices, which keep \(kept) reports; at most \(most) KiB of reports leave\n")
+      """
+      prism-collector: \(devices.count) devices, which keep \(kept) reports; \(known)
+      prism-collector: at most \((most + 1023) >> 10) KiB of reports leave
+
+      """)
     return devices
   }
 

@@ -51,6 +51,7 @@ enum PageRoutes {
     .init(.patch, RecordAPI.prefix + "/{record}", .operator(.own), ["device"], RecordAPI.patch),
     .init(.delete, RecordAPI.prefix + "/{record}", .operator(.own), ["device"], RecordAPI.delete),
     .init(.get, "/questions/{namespace}/{id}", .viewer(.own), [], QuestionAPI.answer),
+    .init(.get, "/rings", .viewer(.own), ["namespace", "device", "type"], QuestionAPI.rings),
     .init(.get, "/erasures", .viewer(.all), [], ErasureAPI.list),
     .init(.post, "/erasures", .operator(.all), [], ErasureAPI.begin),
     .init(.get, "/configuration", .viewer(.all), ["after", "failed", "limit"], RolloutAPI.configuration),

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismHTTP
 import PrismProtocol
 
@@ -67,5 +68,65 @@ struct QuestionAPI: PageAnswers {
       (sketch.sums.object ?? [])
         + shares.map { JSONValue.Member($0.0, sketch.percentile($0.1).map { .double($0) } ?? .null) }
         + [JSONValue.Member("error", .double(sketch.error))])
+  }
+}
+
+// Kept reports of devices, by their hourly reports `ringHealth` (docs/recorder.md).
+extension QuestionAPI {
+  /// A device that reported no hour in this time is left out, unless it is asked for by its id.
+  private static let milliseconds: (ofFleet: Int64, ofDevice: Int64) = (3 * 3_600_000, 7 * 86_400_000)
+  private static let counts = ["kept", "bytes", "overwritten", "triggered", "asked", "refused"]
+
+  /// `GET /rings`: the newest hour of each device, as sums by type.
+  func rings(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    func parameter(_ name: String) -> String? { request.http.parameter(name).flatMap { $0.isEmpty ? nil : $0 } }
+    let wanted = parameter("type").map { ReportType(entry: $0) }
+    if case .some(nil) = wanted { throw CollectorRefusal(400, "type: is no type of reports, and no pattern of types") }
+    var filter = ReportFilter(scope: request.scope)
+    (filter.type, filter.namespace, filter.device) = (
+      ReportType.ringHealth.text, parameter("namespace"), parameter("device")
+    )
+    (filter.axis, filter.isNewestFirst) = (.received, true)
+    let span = filter.device == nil ? Self.milliseconds.ofFleet : Self.milliseconds.ofDevice
+    filter.since = api.collector.time.unixMilliseconds - span
+    let (scan, store) = (try api.scan, api.collector.store)
+    var (devices, types, seen): ([JSONValue], [String: [Int]], Set<[String]>) = ([], [:], [])
+    let reach = try await api.ask { () throws(StoreFailure) in
+      try await scan.run(filter, within: ReportScan.countBudget) { (part) throws(StoreFailure) in
+        var part = part
+        part.limit = ReportFilter.limits.upperBound
+        while true {
+          let page = try await store.page(part)
+          for report in page where seen.insert([report.namespace, report.device]).inserted {
+            let counts = Self.add(report, of: wanted ?? nil, to: &types)
+            devices.append([
+              "device": .string(report.device), "namespace": .string(report.namespace),
+              "time": .int(report.receivedTime), "kept": .int(counts[0]), "bytes": .int(counts[1]),
+            ])
+          }
+          guard let last = page.last, ReportPage.mayBeCut(page, limit: part.limit) else { return true }
+          part.before = last.id
+        }
+      }
+    }
+    let sums = types.sorted { ($1.value[0], $0.key) < ($0.value[0], $1.key) }.map { type, counts in
+      JSONValue.object(
+        [.init("type", .string(type))] + zip(Self.counts, counts).map { .init($0, .int($1)) })
+    }
+    return PageAPI.json(["devices": devices, "types": sums, "readSince": reach.since])
+  }
+
+  /// - Returns: the sums of its types that are wanted.
+  private static func add(_ report: StoredReport, of wanted: ReportType?, to types: inout [String: [Int]]) -> [Int] {
+    var sums = counts.map { _ in 0 }
+    let entries = (try? JSONValue(parsing: report.meta))?["types"]?.array ?? []
+    for entry in entries.prefix(Limits.metaBytesMax / 32) {
+      guard let type = entry["type"]?.string.flatMap({ ReportType($0) }) else { continue }
+      if let wanted, wanted != type, !(wanted.isPattern && wanted.matches(type)) { continue }
+      let numbers = counts.map { min(max(0, entry[$0]?.int ?? 0), 1 << 40) }
+      sums = zip(sums, numbers).map { $0 + $1 }
+      types[type.text] = zip(types[type.text] ?? counts.map { _ in 0 }, numbers).map { $0 + $1 }
+    }
+    return sums
   }
 }

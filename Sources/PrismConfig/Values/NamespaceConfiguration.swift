@@ -165,6 +165,8 @@ extension [MonitoredType] {
 extension NamespaceConfiguration {
   /// Sessions and crashes of apps are counted for it: it takes their type.
   public var countsHealth: Bool { monitorList.entry(for: .appHealth) != nil }
+  /// The fate of its kept reports is reported: it names this type.
+  public var reportsRing: Bool { monitorList.contains { $0.type == .ringHealth } }
 }
 
 /// One entry of a namespace's monitor list.

@@ -19,7 +19,7 @@ extension CommandDesk {
     run.answer.milliseconds = Int((engine.parts.time.uptime - began).wholeMilliseconds)
     if run.answer.bytes > question.bytesMax {
       let refusal = CommandRefusal.overBudget(run.answer, bytesMax: question.bytesMax)
-      try await finish(record, answer(.refused, .string(refusal.message)), namespace)
+      try await finish(record, answer(.refused, .string(refusal.message)), namespace, run)
       noteEnd(.refused, refusal.label, record, namespace)
       return nil
     }

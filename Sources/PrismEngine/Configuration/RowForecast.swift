@@ -1,3 +1,4 @@
+import PrismAdmission
 import PrismConfig
 import PrismProtocol
 import PrismStore
@@ -95,7 +96,8 @@ extension RetentionPolicy {
     self.init(
       expirationDays: configuration.expirationDays, isUpdateClear: configuration.isUpdateClear,
       appVersion: configuration.configuredAppVersion, maxBodyBytes: configuration.maxBodyBytes,
-      ringHours: configuration.ring.hours)
+      ringHours: configuration.ring.hours,
+      ringReportQuota: configuration.reportsRing ? StoreQuota(configuration) : nil)
   }
 }
 

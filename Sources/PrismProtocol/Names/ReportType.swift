@@ -13,6 +13,9 @@ public struct ReportType: Hashable, Sendable, Comparable, CustomStringConvertibl
   /// The type of what programs did in an hour (docs/sessions.md).
   public static let appHealth = ReportType(unchecked: "appHealth")
 
+  /// The type of what became of kept reports in an hour (docs/recorder.md).
+  public static let ringHealth = ReportType(unchecked: "ringHealth")
+
   /// The type of events whose own one is no name, or one too many (docs/forward.md).
   public static let other = ReportType(unchecked: "other")
 

@@ -126,7 +126,7 @@ struct Appending {
     try count(writer.filtering.counts, namespace)
     count(writer.leaving.metas, QueueID(namespace: namespace, kind: .meta))
     count(writer.leaving.payloads, QueueID(namespace: namespace, kind: .payload))
-    if let kept = writer.kept { keep(kept, batch, namespace) }
+    if let kept = writer.kept { keep(kept, batch, form.types, writer.outcome, namespace) }
     if let triggers = rules[batch.namespace]?.triggers, !triggers.isEmpty {
       writer.outcome.hasReleased = try Triggers(transaction, namespace).look(at: batch, writer.outcome, by: triggers)
     }
@@ -143,12 +143,20 @@ struct Appending {
     return writer.outcome
   }
 
-  private func keep(_ kept: RowWriter.Target, _ batch: ReportBatch, _ namespace: Int) {
+  private func keep(
+    _ kept: RowWriter.Target, _ batch: ReportBatch, _ types: [Int64], _ outcome: BatchOutcome, _ namespace: Int
+  ) {
     let ring = Ring(transaction)
     let hasIDs = batch.rows.contains { $0.clientReportID != nil }
+    let rows = ring.reports(namespace) ? batch.keptRows(outcome) : nil
     for queue in QueueID.all(of: namespace) {
       let written = queue.kind.hasPayload ? kept.payloads : kept.metas
-      ring.count(written.rows, bytes: written.bytes, hasClientIDs: hasIDs, queue)
+      let counts = rows?.reduce(into: [Int64: RowCount]()) { counts, row in
+        if queue.kind.hasPayload, row.payload == nil { return }
+        let count = RowCount(rows: 1, bytes: row.metaBytes + (queue.kind.hasPayload ? row.payload?.count ?? 0 : 0))
+        counts.merge([types[row.type]: count], uniquingKeysWith: +)
+      }
+      ring.count(written.rows, bytes: written.bytes, counts, hasClientIDs: hasIDs, queue)
     }
   }
 
@@ -201,5 +209,13 @@ struct Appending {
     try transaction.statement(NameStatement.insertContext).run(inserting: record)
     transaction.memory.state.nextContext += 1
     return record.id
+  }
+}
+
+extension ReportBatch {
+  /// The rows that were stored in the ring.
+  fileprivate func keptRows(_ outcome: BatchOutcome) -> [Row] {
+    let exceptions = Set(outcome.exceptions.map(\.row))
+    return rows.indices.filter { isKept(rows[$0]) && !exceptions.contains($0) }.map { rows[$0] }
   }
 }

@@ -27,6 +27,7 @@ struct Maintenance {
     // A client that changes its version again and again keeps nothing else waiting.
     let isClearing = try AppUpdates.clearSlice(in: file)
     try endWindows()
+    if try reportRings() { return true }
     let isExpiring = try RetentionPolicies(file).expireSlice()
     let isSweeping = try sweepTables()
     let isDeleting = try sweepDelivered()
@@ -48,6 +49,16 @@ struct Maintenance {
       }
       memory.policies.windowsEnded += rows
     }
+  }
+
+  /// - Returns: whether there is more to do at once.
+  private func reportRings() throws(StoreError) -> Bool {
+    for namespace in memory.state.names.namespaces.keys.sorted() {
+      guard try file.read({ Ring($0).isReportDue(namespace) }) else { continue }
+      let isMore = try file.write { (transaction) throws(SQLiteError) in try Ring(transaction).report(namespace) }
+      if isMore { return true }
+    }
+    return false
   }
 
   /// Tables of records that others took the place of.

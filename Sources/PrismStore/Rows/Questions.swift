@@ -9,6 +9,8 @@ public struct QuestionRun: Sendable {
   fileprivate var end = Int64.max
   /// Kept reports that are to leave.
   fileprivate var ids: [Int64] = []
+  /// Reports that it is about, by the numbers of their types.
+  fileprivate var types: [Int64: RowCount] = [:]
   /// As found until now.
   public var answer = QuestionAnswer()
   /// Every kept report was looked at.
@@ -75,6 +77,7 @@ struct Questions: StoreOperations {
       number = value
     }
     run.answer.rows += 1
+    run.types[row.type, default: RowCount()].rows += 1
     guard run.question.want != .rows else { return }
     let group = try run.question.by.map { (key) throws(SQLiteError) in
       try ring.value(of: key, in: row, metas).map { $0.string ?? $0.text } ?? ""
@@ -83,9 +86,14 @@ struct Questions: StoreOperations {
   }
 
   /// Writes the end of a question's command down, and lets the reports go that are still kept. It is one transaction, so that
-  /// a question is answered once or not at all.
+  /// a question is answered once or not at all. For a refusal, nothing leaves.
   func finish(_ run: inout QuestionRun, _ step: CommandStep) throws(SQLiteError) -> CommandStep.Outcome {
     var (members, step) = (IDRuns(), step)
+    guard step.answer.state == .done else {
+      let outcome = try CommandBook(transaction).write(step)
+      if outcome == .written { try note(run, .refused, step.namespace) }
+      return outcome
+    }
     if !run.ids.isEmpty, let metas = state.queue(step.namespace, .meta) {
       for id in run.ids.reversed() where !state[metas].isLeaving(id) {
         if try transaction.exists(id, metas) { try members.append(read: id) }
@@ -97,11 +105,17 @@ struct Questions: StoreOperations {
     if outcome == .written, !members.isEmpty, let metas = state.queue(step.namespace, .meta) {
       _ = try ring.letGo(members, metas.namespace, by: Self.rulePrefix + step.command.text)
     }
+    if outcome == .written, run.question.want != .rows { try note(run, .asked, step.namespace) }
     return outcome
   }
 
+  private func note(_ run: QuestionRun, _ fate: RingHour.Fate, _ namespace: NamespaceName) throws(SQLiteError) {
+    guard let number = state.names.number(of: namespace) else { return }
+    try ring.note(run.types, fate, number)
+  }
+
   /// No trigger has such a name.
-  private static let rulePrefix = "ask."
+  static let rulePrefix = "ask."
 }
 
 extension ReportStore {
@@ -113,7 +127,7 @@ extension ReportStore {
   }
 
   /// Lets the reports of a complete run go, and writes its answer into the record of its command, in one transaction.
-  /// - Parameter step: its answer has no result yet. - Throws: then nothing was done; or all, if `uncertain`.
+  /// - Parameter step: its answer has no result yet; or it is a refusal, and no report goes. - Throws: then nothing was done; or all, if `uncertain`.
   public func finish(
     _ run: QuestionRun, _ step: CommandStep
   ) throws(StoreError) -> (outcome: CommandStep.Outcome, answer: QuestionAnswer) {

@@ -86,7 +86,10 @@ struct Reductions: StoreOperations {
     var rows = 0
     for (name, window) in open.sorted(by: { $0.key < $1.key }) where window.due <= now {
       if window.count > 0 {
-        guard try Appending.store(Self.row(of: window, place), in: transaction).exceptions.isEmpty else { continue }
+        let batch = ReportBatch(
+          own: window.type, window.body, createdTime: window.first, in: place, userID: window.userID,
+          quota: window.quota)
+        guard try Appending.store(batch, in: transaction).exceptions.isEmpty else { continue }
         rows += 1
       }
       state.counts.windows[namespace]![name] = window.rest
@@ -95,17 +98,20 @@ struct Reductions: StoreOperations {
     return rows
   }
 
-  private static func row(of window: OpenWindow, _ namespace: NamespaceName) -> ReportBatch {
-    var batch = ReportBatch(
-      namespace: namespace, userID: window.userID, context: CommonContext(members: []), quota: window.quota, app: nil)
-    batch.types = [.init(type: window.type, priority: .rest, isRealtime: false)]
-    batch.arena = window.body
-    batch.rows = [
-      .init(type: 0, createdTime: window.first, body: batch.arena.indices, metaBytes: batch.arena.count + frameBytes)
-    ]
-    return batch
-  }
+}
 
+extension ReportBatch {
   /// Of the members that a row has beside its own.
   private static let frameBytes = 200
+
+  /// A report of the store's own.
+  init(
+    own type: ReportType, _ body: [UInt8], createdTime: Int64, in namespace: NamespaceName, userID: UInt32,
+    quota: StoreQuota
+  ) {
+    self.init(
+      namespace: namespace, userID: userID, context: CommonContext(members: []), quota: quota, app: nil)
+    (types, arena) = ([.init(type: type, priority: .rest, isRealtime: false)], body)
+    rows = [.init(type: 0, createdTime: createdTime, body: body.indices, metaBytes: body.count + Self.frameBytes)]
+  }
 }

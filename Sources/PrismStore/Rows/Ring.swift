@@ -31,9 +31,15 @@ struct Ring: PlainOperations {
     try Segments(transaction).begin(queue, isRing: true)
   }
 
-  /// Rows were kept. They are in the current segment.
-  func count(_ rows: Int, bytes: Int, hasClientIDs: Bool, _ queue: QueueID) {
+  /// Rows were kept. They are in the current segment. - Parameter types: them by their types; nil: that is not counted.
+  func count(_ rows: Int, bytes: Int, _ types: [Int64: RowCount]?, hasClientIDs: Bool, _ queue: QueueID) {
     guard let place = state[queue].segments.lastPlace(isRing: true), rows > 0 || bytes != 0 else { return }
+    if types != nil, state[queue].segments[place].kept?.rows == 0 { state[queue].segments[place].kept?.types = [:] }
+    if let types {
+      state[queue].segments.keep(types, at: place)
+    } else {
+      state[queue].segments[place].kept?.types = nil
+    }
     state[queue].ledger.stored += rows
     state[queue].ledger[.kept] += rows
     state[queue].segments[place].bytes += bytes
@@ -75,6 +81,9 @@ struct Ring: PlainOperations {
     let segment = state[queue].segments[place]
     guard let kept = segment.kept else { return }
     let others = state[queue].leaving(at: place)
+    if queue.kind == .meta, reports(queue.namespace) {
+      try note(try types(queue, at: place), .overwritten, queue.namespace)
+    }
     let table = RowTable(queue, number: segment.number)
     if kept.hasClientIDs { try freeClientIDs(others, queue, table) }
     if others.isEmpty {
@@ -84,6 +93,7 @@ struct Ring: PlainOperations {
       let deleted = try delete(between: IDRuns(union: [others, segment.spent]), table)
       guard deleted == kept.rows else { throw .invalidContent }
       state[queue].segments.keep(-kept.rows, bytes: -kept.bytes, at: place)
+      state[queue].segments[place].kept?.types = [:]
     }
     state[queue].ledger.move(kept.rows, from: .kept, to: .overwritten)
     transaction.touch(queue)
@@ -109,14 +119,23 @@ struct Ring: PlainOperations {
 
   // MARK: Single rows
 
-  /// Kept rows are about to leave the ring one by one: removed, or found damaged.
-  func forget(_ members: IDRuns, _ queue: QueueID, to account: Ledger.Account) throws(SQLiteError) {
+  /// Kept rows are about to leave the ring one by one: removed, or found damaged. - Returns: them by their types.
+  @discardableResult
+  func forget(_ members: IDRuns, _ queue: QueueID, to account: Ledger.Account) throws(SQLiteError) -> [Int64: RowCount]
+  {
+    var all: [Int64: RowCount] = [:]
     for (place, run) in state[queue].segments.pieces(of: members) {
-      let piece = IDRuns(run)
-      state[queue].segments.keep(-run.count, bytes: -(try transaction.bytes(of: piece, queue)), at: place)
+      var types: [Int64: RowCount] = [:]
+      try transaction.forEachRun(of: IDRuns(run), queue, .typesOfRange) { (rows) throws(SQLiteError) in
+        try RowCount.read(rows, into: &types)
+      }
+      state[queue].segments.keep(-run.count, bytes: -types.values.reduce(0) { $0 + $1.bytes }, at: place)
+      state[queue].segments.keep(types.mapValues { -$0 }, at: place)
+      all.merge(types, uniquingKeysWith: +)
     }
     state[queue].ledger.move(members.count, from: .kept, to: account)
     transaction.touch(queue)
+    return all
   }
 
   // MARK: Looking at kept rows, and letting them go
@@ -167,9 +186,99 @@ struct Ring: PlainOperations {
       }
     }
     for (queue, members) in [(metas, members), (payloads, withPayload)] where !members.isEmpty {
-      try forget(members, queue, to: .waiting)
+      let types = try forget(members, queue, to: .waiting)
+      if queue == metas { try note(types, rule.hasPrefix(Questions.rulePrefix) ? .asked : .triggered, namespace) }
       try transaction.letGo(members, queue, by: rule)
     }
     return members.count + withPayload.count
+  }
+}
+
+// The hourly report `ringHealth` of what became of kept reports (docs/recorder.md).
+extension Ring {
+  private static let hourMilliseconds: Int64 = 3_600_000
+
+  private func quota(_ namespace: Int) -> StoreQuota? {
+    state.names.namespaces[namespace].flatMap { transaction.memory.policies.all[$0]?.ringReportQuota }
+  }
+
+  func reports(_ namespace: Int) -> Bool { quota(namespace) != nil }
+
+  /// Counts what became of kept reports, if the namespace reports it.
+  func note(_ types: [Int64: RowCount], _ fate: RingHour.Fate, _ namespace: Int) throws(SQLiteError) {
+    guard reports(namespace), types.contains(where: { $0.value.rows > 0 }) else { return }
+    var hour = state.counts.rings[namespace] ?? RingHour(began: transaction.heldTime)
+    for (type, count) in types { hour.add(count.rows, fate, state.names.types[type] ?? .other) }
+    try write(hour, namespace)
+  }
+
+  private func write(_ hour: RingHour, _ namespace: Int) throws(SQLiteError) {
+    state.counts.rings[namespace] = hour
+    try transaction.write(hour.note, RingHour.key, namespace)
+  }
+
+  /// The kept rows of a segment by their types, counted if that is not known: it costs some milliseconds.
+  private func types(_ queue: QueueID, at place: Int) throws(SQLiteError) -> [Int64: RowCount] {
+    let segment = state[queue].segments[place]
+    if let types = segment.kept?.types { return types }
+    let table = RowTable(queue, number: segment.number)
+    var types: [Int64: RowCount] = [:]
+    for gap in IDRuns(union: [state[queue].leaving(at: place), segment.spent]).gaps where gap.after < gap.end - 1 {
+      let rows = try transaction.statement(.rows(.typesOfRange, table)).bind([
+        ":first": gap.after + 1, ":last": gap.end - 1,
+      ])
+      try RowCount.read(rows, into: &types)
+    }
+    state[queue].segments[place].kept?.types = types
+    return types
+  }
+
+  /// Whether the namespace's hour is over, or has not begun.
+  func isReportDue(_ namespace: Int) -> Bool {
+    guard reports(namespace) else { return false }
+    return state.counts.rings[namespace].map { transaction.heldTime - $0.began >= Self.hourMilliseconds }
+      ?? QueueID.all(of: namespace).contains { state[$0].ledger[.kept] > 0 }
+  }
+
+  /// Stores the report of an hour that is over, in the transaction that begins the next one. It counts segments that are not
+  /// counted, one in each call. - Returns: whether there is more to do at once.
+  func report(_ namespace: Int) throws(SQLiteError) -> Bool {
+    guard let quota = quota(namespace), let name = state.names.namespaces[namespace] else { return false }
+    guard let hour = state.counts.rings[namespace] else {
+      try write(RingHour(began: transaction.heldTime), namespace)
+      return false
+    }
+    var kept: [ReportType: RowCount] = [:]
+    for queue in QueueID.all(of: namespace) {
+      for (place, segment) in state[queue].segments.list.enumerated() where segment.kept?.rows ?? 0 > 0 {
+        let isCounted = segment.kept?.types != nil
+        for (type, count) in try types(queue, at: place) {
+          let rows = queue.kind == .meta ? count.rows : 0
+          kept[state.names.types[type] ?? .other, default: RowCount()] =
+            kept[state.names.types[type] ?? .other, default: RowCount()] + RowCount(rows: rows, bytes: count.bytes)
+        }
+        if !isCounted { return true }
+      }
+    }
+    let now = transaction.heldTime
+    if kept.contains(where: { $0.value.rows > 0 }) || !hour.types.isEmpty {
+      let body = hour.body(kept.filter { $0.value.rows > 0 }, seconds: Int((now - hour.began) / 1000))
+      let batch = ReportBatch(
+        own: .ringHealth, body, createdTime: transaction.unixMilliseconds, in: name, userID: 0, quota: quota)
+      // One that has no room comes with the next hour.
+      guard try Appending.store(batch, in: transaction).exceptions.isEmpty else { return false }
+      transaction.memory.policies.windowsEnded += 1
+    }
+    try write(RingHour(began: now), namespace)
+    return false
+  }
+}
+
+extension RowCount {
+  /// - Parameter rows: of `RowStatement.typesOfRange`.
+  fileprivate static func read(_ rows: SQLiteStatement, into counts: inout [Int64: RowCount]) throws(SQLiteError) {
+    try rows.forEachRow(of: RowStatement.TypeColumn.self) { row in
+      counts.merge([row.int64(.type): RowCount(rows: row.int(.rows), bytes: row.int(.size))], uniquingKeysWith: +)
+    }
   }
 }

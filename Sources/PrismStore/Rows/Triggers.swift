@@ -50,7 +50,12 @@ struct Triggers: StoreOperations {
       let bytes = RepeatedRows.bytes(of: row)
       run.after -= 1
       let members = IDRuns(id.value)
-      if try isWithin(rule, bytes, &run) { run.rows += try letGo(members, rule) } else { run.overBudget += 1 }
+      if try isWithin(rule, bytes, &run) {
+        run.rows += try letGo(members, rule)
+      } else {
+        run.overBudget += 1
+        try refuse([state.names.number(of: type.type) ?? 0: RowCount(rows: 1)])
+      }
     }
     guard type.type == rule.on, rule.condition?.isMet(by: rule.field.flatMap(value)) ?? true, isDue(rule, &run) else {
       return
@@ -83,26 +88,35 @@ struct Triggers: StoreOperations {
   private func fire(
     _ rule: ReportTrigger, before last: RowID, same: String?, _ run: inout TriggerState
   ) throws(SQLiteError) {
-    var (ids, isCut, looked): ([Int64], Bool, Int) = ([], false, 0)
+    var (ids, refused, looked): ([Int64], [Int64: RowCount], Int) = ([], [:], 0)
+    var found = 0
     let end = RowID(priority: .kept, sequence: last.sequence + 1).value
     try Ring(transaction).walkKept(metas, before: rule.before > 0 ? end : 0) { (stored, _) throws(SQLiteError) in
       looked += 1
       if rule.lets(state.names.types[stored.type]!), try shares(same, rule, stored) {
-        guard try isWithin(rule, try Ring(transaction).keptBytes(of: stored, payloads), &run) else {
-          isCut = true
-          return false
+        found += 1
+        // Those behind the first one that the budget does not allow are counted only.
+        let bytes = try Ring(transaction).keptBytes(of: stored, payloads)
+        guard refused.isEmpty, try isWithin(rule, bytes, &run) else {
+          refused[stored.type, default: RowCount()].rows += 1
+          return found < rule.before && looked < Self.rowsLookedAtMax
         }
         ids.append(stored.id)
       }
-      return ids.count < rule.before && looked < Self.rowsLookedAtMax
+      return found < rule.before && looked < Self.rowsLookedAtMax
     }
-    if isCut { run.overBudget += 1 }
-    guard !ids.isEmpty || !isCut else { return }
+    if !refused.isEmpty { run.overBudget += 1 }
+    try refuse(refused)
+    guard !ids.isEmpty || refused.isEmpty else { return }
     var members = IDRuns()
     for id in ids.reversed() { try members.append(read: id) }
     run.rows += try letGo(members, rule)
     (run.fired, run.lastFired) = (run.fired + 1, transaction.heldTime)
     (run.after, run.same) = (rule.after, same)
+  }
+
+  private func refuse(_ types: [Int64: RowCount]) throws(SQLiteError) {
+    try Ring(transaction).note(types, .refused, namespace)
   }
 
   /// Whether a kept report has the value of the rule's member.

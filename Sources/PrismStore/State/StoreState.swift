@@ -14,12 +14,13 @@ struct StoreState {
   var shares: [Int: UserShares] = [:]
   var contexts = ContextCache()
   var repeats = RepeatedRows()
-  /// The counts of notes, by namespace: reports that filters kept from becoming rows, those of triggers, by their names, and of
-  /// windows that are open, by their keys.
+  /// The counts of notes, by namespace: reports that filters kept from becoming rows, those of triggers, by their names, of
+  /// windows that are open, by their keys, and of rings.
   var counts:
-    (filtered: [Int: FilterCounts], triggers: [Int: [String: TriggerState]], windows: [Int: [String: OpenWindow]]) = (
-      [:], [:], [:]
-    )
+    (
+      filtered: [Int: FilterCounts], triggers: [Int: [String: TriggerState]], windows: [Int: [String: OpenWindow]],
+      rings: [Int: RingHour]
+    ) = ([:], [:], [:], [:])
   var apps = AppUpdateState()
   var salvage: SalvageProgress
   /// `client_ids` has ids of unknown users: see `ClientIDKey`.
@@ -127,6 +128,9 @@ extension StoreState {
   private mutating func readFiltered(_ connection: SQLiteConnection) throws(SQLiteError) {
     for note in try connection.notes("key = '\(FilterCounts.key)'") {
       counts.filtered[note.namespace] = FilterCounts(note: note.value)
+    }
+    for note in try connection.notes("key = '\(RingHour.key)'") {
+      counts.rings[note.namespace] = RingHour(note: note.value)
     }
   }
 

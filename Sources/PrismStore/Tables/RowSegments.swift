@@ -92,6 +92,11 @@ struct RowSegments: Sendable {
     list[place].kept = kept
   }
 
+  /// Counts kept rows by their types, if those of the segment are counted.
+  mutating func keep(_ counts: [Int64: RowCount], at place: Int) {
+    list[place].kept?.types?.merge(counts, uniquingKeysWith: +)
+  }
+
   /// Whether the segment takes new rows.
   func isCurrent(_ place: Int) -> Bool { lastPlace(isRing: list[place].isRing) == place }
 
@@ -201,6 +206,8 @@ struct RowSegment: Sendable {
     var bytes = 0
     /// A client gave the id of one.
     var hasClientIDs = false
+    /// By the numbers of their types; nil: not counted. It is not in the ledger, but counted again where it is needed.
+    var types: [Int64: RowCount]?
   }
 
   init(number: Int, first: Int64, isRing: Bool = false) {

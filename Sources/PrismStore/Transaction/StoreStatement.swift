@@ -42,7 +42,7 @@ enum RowStatement {
   /// Without a condition: SQLite frees the table's pages without writing them.
   case clear
   /// Of a run of neighbouring ids.
-  case readRange, headsInRange, clientIDsInRange, sizeOfRange, deleteRange, sliceEnd
+  case readRange, headsInRange, clientIDsInRange, sizeOfRange, typesOfRange, deleteRange, sliceEnd
   case largePayloads
   case quarantine, salvage
   case changeBody
@@ -53,6 +53,9 @@ enum RowStatement {
     case reportID = "report_id"
     case context
   }
+
+  /// Those of `typesOfRange`.
+  enum TypeColumn: String, SQLiteColumn { case type, rows, size }
 
   func sql(_ rowTable: RowTable) -> String {
     let (table, queue, heads) = (rowTable.name, rowTable.queue, RowHead.Column.list)
@@ -73,6 +76,8 @@ enum RowStatement {
       WHERE id BETWEEN :first AND :last AND flags & \(RowFlags.clientID.rawValue)
       """
     case .sizeOfRange: "SELECT total(size) FROM \(table) WHERE id BETWEEN :first AND :last"
+    case .typesOfRange:
+      "SELECT type, count(*) AS rows, total(size) AS size FROM \(table) WHERE id BETWEEN :first AND :last GROUP BY type"
     case .deleteRange: "DELETE FROM \(table) WHERE id BETWEEN :first AND :last"
     case .largePayloads: "SELECT \(heads) FROM \(table) WHERE length(payload) > :max ORDER BY id"
     case .quarantine:

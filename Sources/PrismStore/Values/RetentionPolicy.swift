@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// The settings of a namespace's configuration for its stored rows.
 public struct RetentionPolicy: Sendable, Equatable {
   /// Of a namespace of which nothing else is known.
@@ -15,10 +17,13 @@ public struct RetentionPolicy: Sendable, Equatable {
   public var maxBodyBytes: Int
   /// Kept rows are overwritten after this number of hours at most.
   public var ringHours: Int
+  /// Of the hourly reports `ringHealth`; nil: there are no such reports.
+  public var ringReportQuota: StoreQuota?
   public init(
     expirationDays: Int, isUpdateClear: Bool, appVersion: String?, maxBodyBytes: Int,
-    ringHours: Int = ringHoursStandard
+    ringHours: Int = ringHoursStandard, ringReportQuota: StoreQuota? = nil
   ) {
+    self.ringReportQuota = ringReportQuota
     (self.expirationDays, self.isUpdateClear) = (expirationDays, isUpdateClear)
     (self.appVersion, self.maxBodyBytes, self.ringHours) = (appVersion, maxBodyBytes, ringHours)
   }

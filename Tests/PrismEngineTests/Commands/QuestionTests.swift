@@ -184,6 +184,34 @@ import Testing
     #expect(try left(rig).isEmpty)
   }
 
+  @Test("the hour says how many reports an answer was of, and how many a budget left", arguments: [true, false])
+  func hour(isRows: Bool) async throws {
+    let rig = CommandRig()
+    try await rig.run(Self.rules(2048)) { (engine, _) async throws in
+      let quota = StoreQuota(bytesMax: 1 << 30, evictsOldest: false)
+      let policy = RetentionPolicy(
+        expirationDays: 15, isUpdateClear: false, appVersion: nil, maxBodyBytes: 1 << 20, ringReportQuota: quota)
+      try await engine.parts.store.apply([CommandRig.shop: policy])
+      await keep(0..<100, engine)
+      for (id, from, state) in [("c1", 90, CommandState.done), ("c2", 50, isRows ? .refused : .done)] {
+        let args: [String: CommandValue] = [
+          "type": .text("boot"), "rows": .truth(isRows), "field": .text("ms"), "from": .integer(Int64(from)),
+        ]
+        rig.insert(rig.request(id, .ask, args))
+        #expect(
+          try await rig.rig.runs {
+            try await engine.parts.store.commands(of: CommandRig.shop, after: nil).records
+              .first { $0.commandID.text == id }.flatMap { CommandAnswer(fields: try JSONValue(parsing: $0.fields)) }?
+              .state == state
+          })
+      }
+      let note = try #require(try await engine.parts.store.note(CommandRig.shop, "ring"))
+      let counts = try JSONValue(parsing: note)["types"]?["boot"]?.array?.compactMap(\.int)
+      // Overwritten, triggered, asked, refused.
+      #expect(counts == (isRows ? [0, 0, 10, 40] : [0, 0, 60, 0]))
+    }
+  }
+
   @Test("a question that comes again, or of a deleted record, lets nothing more go") func replayed() async throws {
     let rig = CommandRig()
     let request = rig.request("c1", .ask, ["type": .text("boot"), "rows": .truth(true)])
