@@ -30,6 +30,8 @@ struct OTLPReports {
   struct Place {
     let namespace: String
     let source: SubmissionSource
+    /// Of the points of metrics, which are added up; nil: the namespace does not reduce the type of metrics.
+    let reducing: (source: SubmissionSource, service: String?, origin: [UInt8])?
     /// The members of one report, beside the common part.
     let bytesMax: Int
     /// Of the namespace.
@@ -55,6 +57,10 @@ struct OTLPReports {
       if origin.namespace == nil { mending.waits = [.unknownNamespace] }
       source = SubmissionSource(
         peer: peer, app: app, members: members, mending: mending, sessionID: Hex.encode(hash.prefix(8)))
+      let type = ReportType(OTLPSignal.metrics.type)
+      let reduces = type.flatMap { list.entry(for: $0) }?.filters.reduce != nil
+      let points = SubmissionSource(peer: peer, mending: mending, sessionID: OTLPSignal.metrics.type, reduces: true)
+      reducing = reduces ? (points, origin.serviceName, hash + group.scope) : nil
     }
 
     /// Whether an entry other than `*` means the type.
@@ -77,6 +83,19 @@ struct OTLPReports {
   /// Appends the reports of a record: a metric of many points is several.
   /// - Parameter index: of the next report in the request.
   func append(_ record: OTLPRecord, _ index: inout Int, _ place: Place, to part: inout InputPart) {
+    if signal == .metrics, let (source, service, origin) = place.reducing,
+      let points = MetricPoints.parts(
+        of: record.members, service: service, origin: origin, bytesMax: place.bytesMax)
+    {
+      for point in points {
+        let report = Submission(
+          signal.type, in: place.namespace, members: point.members.span, createdTime: point.time,
+          reportID: idPrefix?.numbered(index), from: source)
+        part.append(report, bytes: report.members.count)
+        index += 1
+      }
+      return
+    }
     for members in signal == .metrics
       ? MetricParts.parts(of: record.members, bytesMax: place.bytesMax) : [record.members]
     {

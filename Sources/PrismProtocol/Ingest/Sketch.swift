@@ -62,6 +62,47 @@ public struct Sketch: Equatable, Sendable {
     fit()
   }
 
+  /// The numbers of an exponential histogram of OpenTelemetry, whose buckets have the same bounds.
+  /// - Parameter min: nil: the bound of the lowest bucket. - Parameter max: nil: that of the highest.
+  /// - Returns: nil for a scale below the least one here, and for counts that are impossible.
+  public init?(
+    scale: Int, zeros: Int, positive: [Int: Int], negative: [Int: Int], sum: Double, min: Double?, max: Double?
+  ) {
+    let numbers = [zeros] + positive.values + negative.values
+    guard scale >= Self.scales.lowerBound, scale <= 64, sum.isFinite, numbers.count <= 1 << 16,
+      numbers.allSatisfy({ (0..<1 << 40).contains($0) }),
+      (Array(positive.keys) + Array(negative.keys)).allSatisfy({ abs($0) < 1 << 40 })
+    else { return nil }
+    (count, self.sum, self.zeros) = (numbers.reduce(0, +), sum, zeros)
+    let shift = Swift.max(0, scale - Self.scales.upperBound)
+    self.scale = scale - shift
+    func joined(_ buckets: [Int: Int]) -> [Int: Int] {
+      buckets.reduce(into: [:]) { if $1.value > 0 { $0[$1.key >> shift, default: 0] += $1.value } }
+    }
+    (self.positive, self.negative) = (joined(positive), joined(negative))
+    fit()
+    let width = exp2(Double(-self.scale))
+    func bound(_ bucket: Int) -> Double { Self.finite(exp2(Double(bucket) * width)) }
+    let (low, high) = (self.positive.keys.min().map(bound), self.positive.keys.max().map { bound($0 + 1) })
+    let (least, most) = (self.negative.keys.max().map { -bound($0 + 1) }, self.negative.keys.min().map { -bound($0) })
+    self.min = min ?? least ?? (zeros > 0 ? 0 : low ?? 0)
+    self.max = Swift.max(self.min, max ?? high ?? (zeros > 0 ? 0 : most ?? 0))
+  }
+
+  /// The numbers that were added since `earlier`; its least and greatest stay. nil: `earlier` has others.
+  public func since(_ earlier: Sketch) -> Sketch? {
+    var (news, earlier) = (self, earlier)
+    news.coarsen(to: earlier.scale)
+    earlier.coarsen(to: news.scale)
+    func left(_ new: [Int: Int], _ old: [Int: Int]) -> [Int: Int] {
+      new.merging(old.mapValues { -$0 }, uniquingKeysWith: +).filter { $0.value != 0 }
+    }
+    (news.count, news.sum, news.zeros) = (count - earlier.count, Self.finite(sum - earlier.sum), zeros - earlier.zeros)
+    (news.positive, news.negative) = (left(news.positive, earlier.positive), left(news.negative, earlier.negative))
+    let counts = [news.count, news.zeros] + news.positive.values + news.negative.values
+    return counts.allSatisfy { $0 >= 0 } ? news : nil
+  }
+
   /// JSON has no infinity.
   private static func finite(_ sum: Double) -> Double {
     Swift.min(Swift.max(sum, -.greatestFiniteMagnitude), .greatestFiniteMagnitude)

@@ -10,6 +10,8 @@ struct OpenWindow: Sendable, Equatable {
   /// values, doi.org/10.1007/3-540-45726-7_1).
   private static let distinctMax = 256
   private static let gaugeTime: Int64 = 86_400_000
+  /// Streams of a group; one too many takes the place of the one that was silent for longest.
+  private static let streamsMax = 16
 
   /// Numbers that are no histogram.
   private struct Plain: Equatable {
@@ -19,6 +21,10 @@ struct OpenWindow: Sendable, Equatable {
     var gauge: Double?
     /// Hashes of 62 bits of the values of a set.
     var distinct: Set<Int> = []
+    /// Of a histogram with bounds, which are among the members of the group.
+    var buckets: [Int] = []
+    /// The last parts of streams that count from their start on, by their names.
+    var streams: [String: JSONValue] = [:]
   }
 
   let userID: UInt32
@@ -58,10 +64,13 @@ struct OpenWindow: Sendable, Equatable {
   }
 
   /// Adds numbers that an input counted together. Steps of a gauge are its values, and texts of what they add to it.
-  mutating func add(part: JSONValue, createdTime: Int64, quota: StoreQuota) {
+  mutating func add(part given: JSONValue, createdTime: Int64, quota: StoreQuota) {
     (first, last, self.quota) = (min(first, createdTime), max(last, createdTime), quota)
-    count += part["count"]?.int ?? 0
+    count += given["count"]?.int ?? 0
     if isOthers { return }
+    guard let part = news(in: given) else { return }
+    let buckets = CumulativePart.buckets(part)
+    plain.buckets = plain.buckets.count == buckets.count ? zip(plain.buckets, buckets).map { $0 &+ $1 } : buckets
     if let sketch = part[Self.partField].flatMap({ Sketch(json: $0) }) {
       if sketch.percentile(0) == nil { plain.sums.insert(Self.partField) }
       fields[Self.partField, default: Sketch()].merge(sketch)
@@ -77,6 +86,20 @@ struct OpenWindow: Sendable, Equatable {
     }
   }
 
+  /// - Returns: what a stream did not count before; nil: nothing.
+  private mutating func news(in part: JSONValue) -> JSONValue? {
+    guard let stream = part["stream"]?.string else { return part }
+    let before = plain.streams[stream]
+    func time(_ part: JSONValue) -> Int { part["time"]?.int ?? 0 }
+    if before == nil, plain.streams.count >= Self.streamsMax,
+      let silent = plain.streams.min(by: { time($0.value) < time($1.value) })?.key
+    {
+      plain.streams[silent] = nil
+    }
+    if before.map({ time($0) < time(part) }) ?? true { plain.streams[stream] = part }
+    return CumulativePart.news(in: part, since: before)
+  }
+
   /// The next window of a gauge begins.
   mutating func begin(createdTime: Int64, heldTime: Int64) {
     (first, last, end) = (createdTime, createdTime, heldTime + Int64(seconds) * 1000)
@@ -85,11 +108,11 @@ struct OpenWindow: Sendable, Equatable {
   /// When its row is due, or a gauge without a row is forgotten.
   var due: Int64 { count > 0 ? end : end + Self.gaugeTime }
 
-  /// The window of a gauge stays behind its row, with its value.
+  /// The window of a gauge, or of streams, stays behind its row, with their values.
   var rest: OpenWindow? {
-    guard plain.gauge != nil, count > 0 else { return nil }
+    guard plain.gauge != nil || !plain.streams.isEmpty, count > 0 else { return nil }
     var rest = self
-    (rest.count, rest.fields) = (0, [:])
+    (rest.count, rest.fields, rest.plain.buckets) = (0, [:], [])
     return rest
   }
 
@@ -111,6 +134,7 @@ struct OpenWindow: Sendable, Equatable {
       .init("last", .int(last)), .init("fields", fieldsJSON),
     ]
     if isOthers { numbers.append(.init("others", true)) }
+    if !plain.buckets.isEmpty { numbers.append(.init("buckets", .array(plain.buckets.map { .int($0) }))) }
     if let gauge = plain.gauge { numbers.append(.init("gauge", Sketch.number(gauge))) }
     return Array(JSONValue.object(group + [.init(ReportReduction.key, .object(numbers))]).bytes.dropFirst().dropLast())
   }
@@ -136,7 +160,8 @@ struct OpenWindow: Sendable, Equatable {
       "end": .int(end), "second": .int(seconds), "first": .int(first), "last": .int(last), "count": .int(count),
       "fields": .object(fields.map { .init($0.key, numbersJSON(of: $0.value, $0.key)) }),
       "sums": .array(plain.sums.map { .string($0) }), "gauge": plain.gauge.map { Sketch.number($0) } ?? .null,
-      "distinct": .array(plain.distinct.map { .int($0) }),
+      "distinct": .array(plain.distinct.map { .int($0) }), "buckets": .array(plain.buckets.map { .int($0) }),
+      "streams": .object(plain.streams.map { .init($0.key, $0.value) }),
       "quota": [.int(quota.bytesMax), .int(quota.userBytesMax), .bool(quota.evictsOldest)],
     ]
     return json.bytes
@@ -157,6 +182,8 @@ struct OpenWindow: Sendable, Equatable {
     self.quota = StoreQuota(bytesMax: bytesMax, userBytesMax: userBytesMax, evictsOldest: evictsOldest)
     plain.sums = Set((json["sums"]?.array ?? []).compactMap(\.string))
     (plain.gauge, plain.distinct) = (json["gauge"]?.double, Set((json["distinct"]?.array ?? []).compactMap(\.int)))
+    plain.buckets = CumulativePart.buckets(json)
+    for stream in json["streams"]?.object ?? [] { plain.streams[stream.key] = stream.value }
     for field in fields {
       guard let sketch = Sketch(json: field.value) else { return nil }
       self.fields[field.key] = sketch

@@ -1,0 +1,43 @@
+import PrismProtocol
+
+/// Numbers of a stream of OpenTelemetry that counts from its start on: what is new in them since the last ones.
+enum CumulativePart {
+  /// A stream that is older when it is seen first begins with its first point: what it counted before may be counted already.
+  private static let ageMax = 3_600_000_000_000
+
+  /// - Parameter before: the last part of the same stream; nil: this is the first one.
+  /// - Returns: nil: nothing is new.
+  static func news(in part: JSONValue, since before: JSONValue?) -> JSONValue? {
+    let (start, time) = (part["start"]?.int ?? 0, part["time"]?.int ?? 0)
+    guard let before else { return start > 0 && time &- start <= ageMax ? plain(part) : nil }
+    guard before["start"]?.int == start else { return plain(part) }
+    guard let last = before["time"]?.int, last < time else { return nil }
+    if let total = part["total"]?.double {
+      let change = total - (before["total"]?.double ?? 0)
+      return change < 0 ? plain(part) : sum(change)
+    }
+    guard let value = part["value"].flatMap({ Sketch(json: $0) }),
+      let earlier = before["value"].flatMap({ Sketch(json: $0) }), let news = value.since(earlier)
+    else { return plain(part) }
+    let (new, old) = (buckets(part), buckets(before))
+    let changes = zip(new, old).map { $0 - $1 }
+    guard new.count == old.count, changes.allSatisfy({ $0 >= 0 }) else { return plain(part) }
+    return numbers(news.percentile(0) == nil ? news.sums : news.json, changes)
+  }
+
+  private static func plain(_ part: JSONValue) -> JSONValue {
+    part["total"]?.double.map { sum($0) } ?? numbers(part["value"] ?? .null, buckets(part))
+  }
+
+  private static func sum(_ change: Double) -> JSONValue {
+    var sums = Sketch()
+    sums.add(change, isSummed: true)
+    return numbers(sums.sums, [])
+  }
+
+  private static func numbers(_ value: JSONValue, _ buckets: [Int]) -> JSONValue {
+    ["count": 1, "value": value, "buckets": .array(buckets.map { .int($0) })]
+  }
+
+  static func buckets(_ part: JSONValue) -> [Int] { (part["buckets"]?.array ?? []).map { $0.int ?? 0 } }
+}
