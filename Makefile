@@ -243,7 +243,7 @@ bench-build: build
 	@$(RELEASE) --product packet-bench >&2
 	@$(RELEASE) --product collector-bench >&2
 	@bench/fetch-peers >&2
-bench: bench-build ## S1 to S13 and S17, with syslog-ng and rsyslog beside: medians of 3 runs, within 10 minutes
+bench: bench-build ## S1 to S13, S16 and S17, with syslog-ng and rsyslog beside: medians of 3 runs, within 10 minutes
 	@bench/run
 bench-json: bench-build ## the same for machines: all that is printed to stdout is JSON
 	@bench/run --json

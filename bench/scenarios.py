@@ -1,4 +1,4 @@
-"""S1 to S13 and S17: each is a function that runs once and answers its figures by name."""
+"""S1 to S13, S16 and S17: each is a function that runs once and answers its figures by name."""
 
 import contextlib
 import json
@@ -291,6 +291,32 @@ def tails(programs, events, readers, turns, store="SQLite", rate=0):
         "ofNoTails": seconds[0] / seconds[readers],
         "shownPerSecond": shown / seconds[readers],
     }
+
+
+def recorder(programs, events, crashes):
+    """S16: a stream with a crash after each part of it. All of it is sent; or it is kept, and each crash lets 200 events go."""
+    part = events // crashes
+
+    def sent(types, keys=""):
+        sink = Sink()
+        with Daemon(programs, url=f"http://127.0.0.1:{sink.port}", types=types + ", {type: appCrash}",
+                    namespace_keys=f"periodicTimerSecond: 1\n{keys}") as prism:
+            for crash in range(crashes):
+                prism.load("stream", "--events", part, "--start", crash * part)
+                prism.load("stream", "--events", 1, "--start", crash, "--type", "appCrash")
+            prism.flush()
+            wait_until(lambda: not any(prism.ledger("bench")[name] for name in ("waiting", "claimed")), "the sink",
+                       seconds=300, interval=0.1)
+            delivered = prism.ledger("bench")["delivered"]
+        return sink.stop()["bytes"], delivered
+
+    all_bytes, all_delivered = sent("{type: event}")
+    assert all_delivered == events + crashes, all_delivered
+    trigger = "triggers: [{name: crash, on: appCrash, types: [event], before: 200, everySecond: 0, maxMByteDay: 1024}]\n"
+    bytes, delivered = sent("{type: event, keep: ring}", trigger)
+    assert delivered == crashes * 201, delivered
+    return {"ofSendingAll": bytes / all_bytes, "wireBytesPerEvent": bytes / events,
+            "wireBytesPerEventSentAll": all_bytes / events}
 
 
 def price_lines(rows, count, version):
