@@ -72,17 +72,20 @@ extension StoreFaults {
       let isSound = try await store.isBalanced() && claimed == held.count
       let lostRecord = try await known.records.loss(in: store, isSalvaged: isSalvaged)
       let lostKept = try await known.ring.loss(in: store, isSalvaged: isSalvaged)
+      let lostGone = try await known.triggers.loss(in: store, isSalvaged: isSalvaged)
       company.check()
       let (faults, setAside) = (company.faults, store.health.setAside)
       company.leave()
       await store.close()
       let isOfReports = lost == 0 && isWhole && isSound && isFrozen
-      if isOfReports && lostRecord == nil && lostKept == nil && faults.isEmpty && (setAside == 0 || isSalvaged) {
+      if isOfReports && lostRecord == nil && lostKept == nil && lostGone == nil && faults.isEmpty
+        && (setAside == 0 || isSalvaged)
+      {
         return nil
       }
       return "lost \(lost), held \(held.count), whole \(isWhole), counted \(claimed), still frozen \(isFrozen), "
         + "set aside \(setAside), by another connection \(faults), of records: \(lostRecord ?? "nothing"), "
-        + "of the ring: \(lostKept ?? "nothing")"
+        + "of the ring: \(lostKept ?? "nothing"), let go: \(lostGone ?? "nothing")"
     }
 
     @Test(

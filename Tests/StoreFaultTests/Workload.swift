@@ -18,6 +18,8 @@ struct Workload {
   private(set) var records = RecordWork()
   /// Kept reports.
   private(set) var ring = RingWork()
+  /// Kept reports that a trigger lets go.
+  private(set) var triggers = TriggerWork()
   /// Takes its turn after each operation; nil: the store is alone with its file.
   var company: SecondConnections?
   private let onProgress: (Workload) -> Void
@@ -31,11 +33,21 @@ struct Workload {
       if round % 3 == 2 { await deliver(store) }
       await changeRecords(store, round: round)
       await ring.step(store, round: round)
+      await pullTriggers(store, round: round)
       onProgress(self)
       // Errors are what is tested here: what was not acknowledged is not expected.
       if round % 5 == 4 { _ = try? await store.maintain() }
       company?.takeTurn()
     }
+  }
+
+  private mutating func pullTriggers(_ store: ReportStore, round: Int) async {
+    var (work, known) = (triggers, self)
+    await work.step(store, round: round) {
+      known.triggers = $0
+      onProgress(known)
+    }
+    triggers = work
   }
 
   private mutating func changeRecords(_ store: ReportStore, round: Int) async {
