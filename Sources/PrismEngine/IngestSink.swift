@@ -29,7 +29,8 @@ final class IngestSink: ReportSink {
     let rules = snapshot.namespaces.mapValues {
       ReportRules(
         enrichments: $0.enrichments, triggers: $0.triggers, countsHealth: $0.countsHealth,
-        reductions: $0.monitorList.reductions)
+        reductions: $0.monitorList.reductions,
+        serverTypes: $0.hasCommands ? snapshot.daemon.commands.triggerTypes : [])
     }.filter { $0.value != ReportRules() }
     self.rules.withLock { $0 = rules }
   }

@@ -177,6 +177,9 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var isOn: Bool { !allow.isEmpty || !askTypes.isEmpty }
     public init() {}
 
+    /// The types that triggers of a server may let go; empty: they don't hold.
+    public var triggerTypes: [ReportType] { allow.contains(.trigger) && publicKey != nil ? askTypes : [] }
+
     /// Whether kept reports of a type, or of a pattern in the same words, may be asked for.
     public func allowsAsking(for type: ReportType) -> Bool {
       askTypes.contains { $0 == type || $0.isPattern && !type.isPattern && $0.matches(type) }

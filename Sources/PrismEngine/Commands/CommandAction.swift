@@ -16,6 +16,7 @@ enum CommandAction: Equatable, Sendable {
   case acceptStore(StoreMark)
   /// `bytesMax` is within that of the daemon's file.
   case ask(Question)
+  case trigger(TriggerOrder)
 
   private static let minutes: ClosedRange<Int64> = 1...60
 
@@ -33,6 +34,12 @@ enum CommandAction: Equatable, Sendable {
       guard rules.allowsAsking(for: question.type) else { throw .notAsked(question.type) }
       question.bytesMax = min(question.bytesMax, rules.askBytesMax)
       self = .ask(question)
+    case .trigger:
+      guard rules.publicKey != nil else { throw .signatureNeeded }
+      let order: TriggerOrder
+      do throws(CommandFault) { order = try TriggerOrder(request.args) } catch { throw .unreadable(error) }
+      if let type = order.trigger?.types.first(where: { !rules.allowsAsking(for: $0) }) { throw .notAsked(type) }
+      self = .trigger(order)
     case .acceptStore:
       // Else a store could vouch for itself.
       guard rules.publicKey != nil else { throw .signatureNeeded }

@@ -3,7 +3,7 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-// Questions about kept reports (docs/recorder.md, "Questions").
+// Questions about kept reports, and triggers of a server (docs/recorder.md).
 extension CommandDesk {
   /// Looks at kept reports slice by slice, and writes the answer down as they are let go.
   /// - Returns: nil if more would leave than may, or if it was stopped before: then nothing leaves.
@@ -32,5 +32,22 @@ extension CommandDesk {
       ])
     if question.want == .rows { _ = await engine.flush(namespace) }
     return .done(answered.json)
+  }
+
+  /// Sets a trigger of the server, or takes it away, as the end of its command is written down.
+  func carryOut(
+    _ order: TriggerOrder, _ record: StoredRecord, _ namespace: NamespaceName
+  ) async throws(StoreError) -> CommandEnd? {
+    let names = await engine.parts.store.triggers[namespace, default: [:]].keys
+      .filter { $0.hasPrefix(TriggerOrder.namePrefix) }
+    var ended = CommandEnd.done(.string(order.trigger == nil ? "taken away" : "holds for \(order.hours) hours"))
+    if !names.contains(order.name) {
+      if order.trigger == nil { ended = .failed("no such trigger holds") }
+      if names.count >= ReportTrigger.countMax {
+        ended = .failed(.string("\(names.count) triggers hold already; take one away"))
+      }
+    }
+    try await finish(record, answer(ended.isDone ? .done : .failed, ended.result), namespace, order: order)
+    return ended
   }
 }

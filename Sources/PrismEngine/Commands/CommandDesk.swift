@@ -237,6 +237,7 @@ public actor CommandDesk {
     case .collect(let path): ended = await tools.collect(path, for: origin)
     case .run(let unit): ended = await tools.run(unit, for: origin)
     case .acceptStore(let store): ended = await accept(store, namespace)
+    case .trigger(let order): return try await carryOut(order, record, namespace)
     }
     guard !Task.isCancelled else { return nil }
     try await finish(record, answer(ended.isDone ? .done : .failed, ended.result), namespace)
@@ -263,12 +264,14 @@ public actor CommandDesk {
 
   /// Tries until it is written: the command has ended, and only this knows how.
   @discardableResult func finish(
-    _ record: StoredRecord, _ answer: CommandAnswer, _ namespace: NamespaceName, _ question: QuestionRun? = nil
+    _ record: StoredRecord, _ answer: CommandAnswer, _ namespace: NamespaceName, _ question: QuestionRun? = nil,
+    order: TriggerOrder? = nil
   ) async throws(StoreError) -> QuestionAnswer? {
     while true {
       do throws(StoreError) {
-        let step = CommandStep(
+        var step = CommandStep(
           namespace: namespace, record: record.id, command: record.commandID, judged: nil, answer: answer, mark: nil)
+        step.order = order
         var found: QuestionAnswer?
         if let question {
           found = try await engine.parts.store.finish(question, step).answer

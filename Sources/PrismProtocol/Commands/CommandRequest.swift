@@ -84,6 +84,7 @@ public struct CommandRequest: Equatable, Sendable {
   public func check(now: Int64) throws(CommandFault) {
     try checkSize()
     if name == .ask { _ = try Question(args) }
+    if name == .trigger { _ = try TriggerOrder(args) }
     guard expires > 0 else { throw .expires }
     let (latest, isFar) = now.addingReportingOverflow(Int64(Self.lifetimeDaysMax) * 86_400_000)
     guard isFar || expires <= latest else { throw .expiresTooLate }
@@ -130,6 +131,8 @@ public enum CommandName: String, Sendable, CaseIterable, Comparable {
   case drop
   /// Answers a question about kept reports (docs/recorder.md, "Questions"). `ask.allow` permits it, not `commands.allow`.
   case ask
+  /// Sets a trigger, or takes it away (docs/recorder.md, "Triggers of a server"). It needs a signature.
+  case trigger
   /// Takes the deletions of records of a named store, as `prismctl accept-store` does. It needs a signature.
   case acceptStore = "accept-store"
 

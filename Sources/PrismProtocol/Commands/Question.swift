@@ -30,50 +30,22 @@ public struct Question: Equatable, Sendable {
 
   /// - Throws: `question` for arguments that are no question.
   public init(_ args: [String: CommandValue]) throws(CommandFault) {
-    var rest = args
-    func text(_ key: String) throws(CommandFault) -> String? {
-      guard let value = rest.removeValue(forKey: key) else { return nil }
-      guard case .text(let text) = value, !text.isEmpty else { throw .question("\(key) must be a text") }
-      return text
-    }
-    func number(_ key: String, _ range: ClosedRange<Int64>) throws(CommandFault) -> Int64? {
-      guard let value = rest.removeValue(forKey: key) else { return nil }
-      guard case .integer(let number) = value, range.contains(number) else {
-        throw .question("\(key) must be a whole number, \(range.lowerBound) to \(range.upperBound)")
-      }
-      return number
-    }
-    guard let name = try text("type"), let type = ReportType(entry: name) else {
+    var rest = CommandArguments(args, of: .ask)
+    guard let name = try rest.text("type"), let type = ReportType(entry: name) else {
       throw .question("type must be the type of reports, or a pattern of types")
     }
     self.type = type
-    let (rows, of) = (rest.removeValue(forKey: "rows"), try text("of"))
-    guard [nil, .truth(true), .truth(false)].contains(rows), rows != .truth(true) || of == nil else {
-      throw .question("rows must be true or false, and not true with `of`")
-    }
-    want = rows == .truth(true) ? .rows : of.map { .numbers(of: $0) } ?? .count
-    by = try text("by")
+    let (isRows, of) = (try rest.truth("rows"), try rest.text("of"))
+    guard !isRows || of == nil else { throw .question("rows must be true or false, and not true with `of`") }
+    want = isRows ? .rows : of.map { .numbers(of: $0) } ?? .count
+    by = try rest.text("by")
     guard by == nil || want != .rows else { throw .question("`by` has no meaning for rows") }
     let longest: Int64 = 10 * 366 * 86_400
-    lastSeconds = try number("last", 1...longest).map { Int($0) }
-    (since, until) = (try number("since", 0...(.max)), try number("until", 0...(.max)))
-    let limit: Int64 = 1 << 62
-    if case .integer(let number)? = rest["equals"] { rest["equals"] = .text(String(number)) }
-    if case .truth(let truth)? = rest["equals"] { rest["equals"] = .text(String(truth)) }
-    let (equals, contains) = (try text("equals"), try text("contains"))
-    let (from, to) = (try number("from", -limit...limit), try number("to", -limit...limit))
-    field = try text("field")
-    condition = equals.map { .equals($0) } ?? contains.map { .contains($0) }
-    if from != nil || to != nil {
-      guard (from ?? -limit) <= (to ?? limit) else { throw .question("from is more than to") }
-      condition = .range(Int(from ?? -limit)...Int(to ?? limit))
-    }
-    let conditions = [equals != nil, contains != nil, from != nil || to != nil].count { $0 }
-    guard conditions == (field == nil ? 0 : 1) else {
-      throw .question("`field` needs one condition: equals, contains, or from and to; and each needs `field`")
-    }
-    if let kibibytes = try number("maxKByte", 1...1_048_576) { bytesMax = Int(kibibytes) << 10 }
-    if let other = rest.keys.min() { throw .question("ask takes no argument \(other)") }
+    lastSeconds = try rest.number("last", 1...longest).map { Int($0) }
+    (since, until) = (try rest.number("since", 0...(.max)), try rest.number("until", 0...(.max)))
+    if let (field, condition) = try rest.condition() { (self.field, self.condition) = (field, condition) }
+    if let kibibytes = try rest.number("maxKByte", 1...1_048_576) { bytesMax = Int(kibibytes) << 10 }
+    try rest.end()
   }
 }
 

@@ -70,13 +70,15 @@ public struct ReportRules: Sendable, Equatable {
   public var countsHealth: Bool
   /// Types that become one row a window and group; a name counts before a pattern, and `*` last.
   public var reductions: [ReportReduction]
+  /// Types and patterns that triggers of a server may let go; empty: they don't hold.
+  public var serverTypes: [ReportType]
 
   public init(
     enrichments: [RecordEnrichment] = [], triggers: [ReportTrigger] = [], countsHealth: Bool = false,
-    reductions: [ReportReduction] = []
+    reductions: [ReportReduction] = [], serverTypes: [ReportType] = []
   ) {
     (self.enrichments, self.triggers, self.countsHealth) = (enrichments, triggers, countsHealth)
-    self.reductions = reductions
+    (self.reductions, self.serverTypes) = (reductions, serverTypes)
   }
 
   /// The rule of a type; nil: each of its reports is a row.

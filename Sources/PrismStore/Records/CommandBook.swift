@@ -34,6 +34,9 @@ struct CommandBook: PlainOperations {
     if let mark = step.mark {
       try transaction.write(Note(namespace: step.namespace, key: key, value: mark.note))
     }
+    if let order = step.order, step.answer.state == .done {
+      try ServerTriggers(transaction).take(order, step.namespace)
+    }
     return .written
   }
 
@@ -106,6 +109,8 @@ public struct CommandStep: Sendable {
   public var answer: CommandAnswer
   /// Remembered from now on; nil: what is remembered stays. One that began is never replaced.
   public var mark: CommandMark?
+  /// Carried out in the same transaction; nil: the command is another one.
+  public var order: TriggerOrder?
 
   public init(
     namespace: NamespaceName, record: RecordID, command: RecordID, judged: [UInt8]?, answer: CommandAnswer,

@@ -127,7 +127,8 @@ struct Appending {
     count(writer.leaving.metas, QueueID(namespace: namespace, kind: .meta))
     count(writer.leaving.payloads, QueueID(namespace: namespace, kind: .payload))
     if let kept = writer.kept { keep(kept, batch, form.types, writer.outcome, namespace) }
-    if let triggers = rules[batch.namespace]?.triggers, !triggers.isEmpty {
+    if let rules = rules[batch.namespace], !rules.triggers.isEmpty || !rules.serverTypes.isEmpty {
+      let triggers = rules.triggers + ServerTriggers(transaction).triggers(of: namespace, within: rules.serverTypes)
       writer.outcome.hasReleased = try Triggers(transaction, namespace).look(at: batch, writer.outcome, by: triggers)
     }
     if rules[batch.namespace]?.countsHealth == true { try HealthBook(transaction).count(batch, writer.outcome) }

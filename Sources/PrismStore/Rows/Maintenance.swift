@@ -101,6 +101,7 @@ struct Maintenance {
       let now = transaction.heldTime
       try transaction.forgetClientIDs(deliveredBefore: now - Deliveries.keptMilliseconds)
       let deliveries = Deliveries(transaction)
+      try ServerTriggers(transaction).forget()
       if memory.deliveries.isDue(heldTime: now) { try deliveries.write() }
       try deliveries.forget(now: now)
       try UnusedContexts(transaction).forget()

@@ -14,13 +14,13 @@ struct StoreState {
   var shares: [Int: UserShares] = [:]
   var contexts = ContextCache()
   var repeats = RepeatedRows()
-  /// The counts of notes, by namespace: reports that filters kept from becoming rows, those of triggers, by their names, of
-  /// windows that are open, by their keys, and of rings.
+  /// The content of notes, by namespace: counts of reports that filters kept from becoming rows, of triggers and of rings.
+  /// Windows that are open have their keys, and triggers of a server their names.
   var counts:
     (
       filtered: [Int: FilterCounts], triggers: [Int: [String: TriggerState]], windows: [Int: [String: OpenWindow]],
-      rings: [Int: RingHour]
-    ) = ([:], [:], [:], [:])
+      rings: [Int: RingHour], serverTriggers: [Int: [String: ServerTrigger]]
+    ) = ([:], [:], [:], [:], [:])
   var apps = AppUpdateState()
   var salvage: SalvageProgress
   /// `client_ids` has ids of unknown users: see `ClientIDKey`.
@@ -142,6 +142,10 @@ extension StoreState {
     for note in try connection.notes("key GLOB '\(TriggerState.keyPrefix)*'") {
       let name = String(note.key.dropFirst(TriggerState.keyPrefix.count))
       counts.triggers[note.namespace, default: [:]][name] = TriggerState(note: note.value)
+    }
+    for note in try connection.notes("key GLOB '\(TriggerOrder.namePrefix)*'") {
+      counts.serverTriggers[note.namespace, default: [:]][note.key] = ServerTrigger(note: note.value)
+      counts.triggers[note.namespace, default: [:]].merge([note.key: TriggerState()]) { counted, _ in counted }
     }
     for note in try connection.notes("key GLOB '\(OpenWindow.keyPrefix)*'") {
       counts.windows[note.namespace, default: [:]][note.key] = OpenWindow(note: note.value)
