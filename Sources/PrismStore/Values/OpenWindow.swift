@@ -10,8 +10,8 @@ struct OpenWindow: Sendable, Equatable {
   /// values, doi.org/10.1007/3-540-45726-7_1).
   private static let distinctMax = 256
   private static let gaugeTime: Int64 = 86_400_000
-  /// Streams of a group; one too many takes the place of the one that was silent for longest.
-  private static let streamsMax = 16
+  /// Streams of a group, as the note of a histogram is larger; one too many takes the place of the one that was silent for longest.
+  private static let streamsMax = (totals: 16, histograms: 4)
 
   /// Numbers that are no histogram.
   private struct Plain: Equatable {
@@ -89,9 +89,11 @@ struct OpenWindow: Sendable, Equatable {
   /// - Returns: what a stream did not count before; nil: nothing.
   private mutating func news(in part: JSONValue) -> JSONValue? {
     guard let stream = part["stream"]?.string else { return part }
-    let before = plain.streams[stream]
+    let (before, most) = (
+      plain.streams[stream], part["total"] == nil ? Self.streamsMax.histograms : Self.streamsMax.totals
+    )
     func time(_ part: JSONValue) -> Int { part["time"]?.int ?? 0 }
-    if before == nil, plain.streams.count >= Self.streamsMax,
+    if before == nil, plain.streams.count >= most,
       let silent = plain.streams.min(by: { time($0.value) < time($1.value) })?.key
     {
       plain.streams[silent] = nil
