@@ -15,7 +15,7 @@ import Testing
     recordIntervalSecond: 1
     monitorList: [{type: appCrash}, {type: "*", keep: ring}]
     ring: {maxMByte: 1}
-    triggers: [{name: crash, on: appCrash, types: [log], before: \(before), after: \(after), everySecond: 0}]
+    triggers: [{name: crash, on: appCrash, types: [log], before: \(before), after: \(after), everySecond: 0, maxMByteDay: 1024}]
     """
   private static let kills = Seed.number("PRISM_E2E_KILLS") ?? 8
 
