@@ -75,14 +75,18 @@ import Testing
       ("gauge", #""asDouble":"NaN""#), ("gauge", #""asInt":"x""#), ("sum", #""flags":1,"asInt":"7""#),
       ("histogram", #""count":"-1""#), ("histogram", #""count":"1","bucketCounts":["1"],"explicitBounds":[1,2]"#),
       ("exponentialHistogram", #""scale":-9,"zeroCount":"1""#),
+      ("exponentialHistogram", #""scale":0,"positive":{"offset":9223372036854775807,"bucketCounts":["1","1"]}"#),
+      ("exponentialHistogram", #""scale":0,"negative":{"offset":-9223372036854775808,"bucketCounts":["1"]}"#),
       ("exponentialHistogram", #""scale":0,"positive":{"offset":0,"bucketCounts":["9223372036854775807","9"]}"#),
     ])
   func junk(kind: String, point: String) throws {
     #expect(try Self.parts(kind, point)?.isEmpty == true)
   }
 
-  @Test("a summary is no such metric") func summary() throws {
+  @Test("a summary is no such metric, and one with too many values is not taken apart") func summary() throws {
     #expect(try Self.parts("summary", #""count":"1""#) == nil)
+    let many = Array(repeating: "0", count: 100_000).joined(separator: ",")
+    #expect(try Self.parts("gauge", #""asInt":"1","exemplars":[\#(many)]"#) == nil)
   }
 
   @Test("over HTTP, metrics are reduced where the namespace says so, and only there", arguments: [true, false])

@@ -11,6 +11,10 @@ struct MetricPoints {
     let time: Int64?
   }
 
+  /// A metric with more values is not taken apart: its tree would take more memory than its request has.
+  private static let valuesMax = 100_000
+  /// Of the place of a bucket.
+  private static let offsets = -1 << 40...1 << 40
   /// As `AggregationTemporality` numbers it.
   private static let cumulative = 2
 
@@ -24,7 +28,9 @@ struct MetricPoints {
   /// - Parameter members: of a metric, as JSON without braces.
   /// - Returns: nil: no kind of metric whose points can be added up.
   static func parts(of members: [UInt8], service: String?, origin: [UInt8], bytesMax: Int) -> [Part]? {
-    guard let metric = try? JSONValue(parsingMembers: members, allowsDuplicateKeys: true) else { return nil }
+    guard let metric = try? JSONValue(
+        parsingMembers: members, valuesMax: valuesMax, allowsDuplicateKeys: true)
+    else { return nil }
     let points = MetricPoints(metric: metric, service: service, origin: origin, bytesMax: bytesMax)
     for (kind, numbers) in [
       ("gauge", Self.gauge), ("sum", Self.sum), ("histogram", Self.histogram),
@@ -79,10 +85,13 @@ struct MetricPoints {
   // MARK: The numbers of a point; nil: it has no number that can be added up.
 
   private static func number(_ point: JSONValue) -> Double? {
-    (point["asInt"]?.string.flatMap { Double($0) } ?? double(point["asDouble"])).flatMap { $0.isFinite ? $0 : nil }
+    double(point["asInt"]) ?? double(point["asDouble"])
   }
 
-  private static func double(_ value: JSONValue?) -> Double? { value?.double ?? value?.string.flatMap { Double($0) } }
+  /// NaN and the infinities can't be added up.
+  private static func double(_ value: JSONValue?) -> Double? {
+    (value?.double ?? value?.string.flatMap { Double($0) }).flatMap { $0.isFinite ? $0 : nil }
+  }
 
   private static func gauge(_ point: JSONValue, _ data: JSONValue) -> [JSONValue.Member]? {
     number(point).map { [.init("steps", .array([Sketch.number($0)]))] }
@@ -126,6 +135,7 @@ struct MetricPoints {
       let first = point[key]?["offset"]?.int ?? 0
       return counts(point[key]?["bucketCounts"]).enumerated().reduce(into: [:]) { $0[first + $1.offset] = $1.element }
     }
+    guard ["positive", "negative"].allSatisfy({ offsets.contains(point[$0]?["offset"]?.int ?? 0) }) else { return nil }
     let zeros = point["zeroCount"]?.string.flatMap { Int($0) } ?? 0
     return Sketch(
       scale: point["scale"]?.int ?? 0, zeros: zeros, positive: buckets("positive"), negative: buckets("negative"),

@@ -71,7 +71,7 @@ public struct Sketch: Equatable, Sendable {
     let numbers = [zeros] + positive.values + negative.values
     guard scale >= Self.scales.lowerBound, scale <= 64, sum.isFinite, numbers.count <= 1 << 16,
       numbers.allSatisfy({ (0..<1 << 40).contains($0) }),
-      (Array(positive.keys) + Array(negative.keys)).allSatisfy({ abs($0) < 1 << 40 })
+      (Array(positive.keys) + Array(negative.keys)).allSatisfy({ (-1 << 41...1 << 41).contains($0) })
     else { return nil }
     (count, self.sum, self.zeros) = (numbers.reduce(0, +), sum, zeros)
     let shift = Swift.max(0, scale - Self.scales.upperBound)

@@ -39,9 +39,11 @@ extension JSONValue {
   }
 
   /// - Parameter members: of an object, without its braces, as rows keep them.
-  public init(parsingMembers members: some Collection<UInt8>, allowsDuplicateKeys: Bool = false) throws(JSONError) {
+  public init(
+    parsingMembers members: some Collection<UInt8>, valuesMax: Int = .max, allowsDuplicateKeys: Bool = false
+  ) throws(JSONError) {
     let object = [UInt8(ascii: "{")] + Array(members) + [UInt8(ascii: "}")]
-    try self.init(parsing: object, allowsDuplicateKeys: allowsDuplicateKeys)
+    try self.init(parsing: object, valuesMax: valuesMax, allowsDuplicateKeys: allowsDuplicateKeys)
   }
 }
 
