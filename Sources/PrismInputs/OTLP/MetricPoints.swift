@@ -28,7 +28,8 @@ struct MetricPoints {
   /// - Parameter members: of a metric, as JSON without braces.
   /// - Returns: nil: no kind of metric whose points can be added up.
   static func parts(of members: [UInt8], service: String?, origin: [UInt8], bytesMax: Int) -> [Part]? {
-    guard let metric = try? JSONValue(
+    guard
+      let metric = try? JSONValue(
         parsingMembers: members, valuesMax: valuesMax, allowsDuplicateKeys: true)
     else { return nil }
     let points = MetricPoints(metric: metric, service: service, origin: origin, bytesMax: bytesMax)
