@@ -80,6 +80,11 @@ function deviceSection(list, query, now) {
       list.next !== null && h("button", { type: "button", onclick: () => set({ after: list.next }) }, "Next")));
 }
 
+function retentionText(fleet) {
+  const rules = fleet.retentionRules ? `, some for less: ${count(fleet.retentionRules)} rules of retention` : "";
+  return (fleet.retentionDays ? `${fleet.retentionDays} days` : "for ever (retentionDay)") + rules;
+}
+
 function collectorSection(fleet) {
   const refused = fleet.refusals.length === 0
     ? h("p", { class: "quiet" }, `No packet was refused since ${time(fleet.startTime)}.`)
@@ -92,7 +97,7 @@ function collectorSection(fleet) {
   const configuration = fleet.configuration;
   return [section("Refused packets", refused), section("Outputs", outputs), section("Collector", definition([
     ["Store", fleet.store.failure ? h("span", { class: "tag bad" }, fleet.store.failure) : h("span", { class: "tag good" }, "accepts packets")],
-    ["Reports are kept", fleet.retentionDays ? `${fleet.retentionDays} days` : "for ever (retentionDay)"],
+    ["Reports are kept", retentionText(fleet)],
     ["Remote configuration", configuration ? h("a", { href: link("/configuration") }, `version ${configuration.version}, ${count(configuration.failed)} of ${count(configuration.devices)} devices refused it`) : "not served"],
   ]))];
 }

@@ -5,7 +5,8 @@ import PrismConfig
 extension CollectorOptions {
   func packetStore(_ time: any TimeSource, _ log: Logger) throws -> any PacketStore {
     let retention = Retention(
-      days: self.retentionDays, outputs: self.outputs.map(\.name), outputLagBytes: Int64(self.outputLagBytes),
+      days: self.retentionDays, rules: self.retention, outputs: self.outputs.map(\.name),
+      outputLagBytes: Int64(self.outputLagBytes),
       onLag: self.onLag)
     if let target = store {
       if let warning = target.tlsWarning { log.warning(warning) }

@@ -88,7 +88,7 @@ import Testing
     #expect(try await server.sql("SELECT count(*) FROM prism_schema", in: database) == [["1"]])
     let query = try await Self.run(["query", "--format", "csv", "--meta", "ms >= 1"], in: folder)
     #expect(
-      query.exitCode == 0 && query.output.hasPrefix("id,device,") && query.output.hasSuffix("meta\r\n"),
+      query.exitCode == 0 && query.output.hasPrefix("id,device,") && query.output.hasSuffix("payloadBytes\r\n"),
       "\(query.error)")
     let wrong = try await Self.run(["query", "--meta", "=1"], in: folder)
     #expect(wrong.exitCode == 64 && wrong.error.contains("--meta: a condition needs keys"))

@@ -86,6 +86,7 @@ struct CollectorFileTests {
       startDevicePerSecond: 3
       enroll: {allowPlain: true}
       outputLagMByte: 5
+      retention: [{namespace: shop, type: log*, day: 7}, {day: 30}]
       onLag: refuse
       remoteConfig: remote.d
       keys: [{id: main, file: main.key}, {id: old, file: "${OLD}", derive: device, namespaces: [shop]}]
@@ -109,6 +110,8 @@ struct CollectorFileTests {
     #expect(options.tokenFile == "\(folder)/t" && options.readerTokenFile == "\(folder)/r")
     #expect(options.operatorTokenFile == "\(folder)/o" && options.readerListen == "0.0.0.0:9")
     #expect(options.reader.hosts == ["a.example", "b.example"] && !options.servesLocalReaders)
+    #expect(options.retention.map(\.days) == [7, 30] && options.retention[1].namespace == "*")
+    #expect(options.retention[0].means(namespace: "shop", type: "log.a"))
     #expect(options.retentionDays == 90 && options.memoryBytes == 16 << 20)
     var limits = CollectorConfiguration.Limits()
     (limits.devicePacketsPerMinute, limits.deviceBytesPerDay, limits.packetsPerMinute) = (7, 2 << 20, 70)
@@ -187,6 +190,25 @@ struct CollectorFileTests {
       (
         "retentionDay: 0\nmemoryMByte: x\n\(needed)",
         ["c.yaml:1: retentionDay: is 0, must be 1...36500", "c.yaml:2: memoryMByte: is x, must be a whole"]
+      ),
+      (
+        "\(needed)retention: [{type: a b, day: 40}, {namespace: -a, day: 1}]",
+        [
+          "c.yaml:3: retention[0].type: is a b, must be a type, or a pattern",
+          "c.yaml:3: retention[1].namespace: is -a, must be a namespace, or a pattern",
+        ]
+      ),
+      (
+        "\(needed)retention: [{type: log*, day: 7}, {namespace: shop}, {type: log*, day: 9}]",
+        ["c.yaml:3: retention[1].day: is missing"]
+      ),
+      (
+        "\(needed)retention: [{type: log*, day: 7}, {type: log*, day: 9}]",
+        ["c.yaml:3: retention[1].type: is that of rule 0 already"]
+      ),
+      (
+        "\(needed)retentionDay: 30\nretention: [{namespace: shop-*, day: 31}]",
+        ["c.yaml:4: retention: has 31 days, but retentionDay deletes all after 30"]
       ),
       ("\(needed)onLag: drop", ["c.yaml:3: onLag: is drop, must be hold, skip or refuse"]),
       ("\(needed)store: postgresql://u:hush@h/d", ["c.yaml:3: store: holds a password; put it into a file"]),

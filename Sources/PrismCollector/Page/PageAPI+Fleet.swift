@@ -32,7 +32,7 @@ extension PageAPI {
       "refusals": scope.isLimited ? [] : Self.counts(collector.counts.refusals),
       "outputs": scope.isLimited ? [] : await outputs(now), "store": JSONValue(["failure": collector.store.failure]),
       "configuration": scope.isLimited ? .null : await RolloutAPI(api: self).summary(),
-      "retentionDays": collector.options.retentionDays,
+      "retentionDays": collector.options.retentionDays, "retentionRules": collector.options.retention.count,
     ])
   }
 

@@ -84,6 +84,13 @@ struct MetaCondition: Sendable, Equatable {
     return path
   }
 
+  /// A path as a condition writes it.
+  static func text(of path: [String]) -> String {
+    path.map { part in
+      part.isEmpty || part.contains { "=!<>~. \"".contains($0) } ? "\"\(part)\"" : part
+    }.joined(separator: ".")
+  }
+
   private static func part(_ rest: inout Substring) throws(Fault) -> String {
     let isQuoted = rest.first == "\""
     if isQuoted { rest = rest.dropFirst() }

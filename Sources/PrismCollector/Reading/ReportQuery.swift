@@ -65,19 +65,36 @@ public struct ReportQuery: Sendable {
     throw Fault(message: "--\(name): must be milliseconds since 1970, as `date +%s%3N` prints them", exitCode: 64)
   }
 
-  /// Reads page after page. - Parameter write: takes a part of the answer; false ends the reading.
+  /// Reads page after page. For CSV that is done twice: the first line has all fields.
+  /// - Parameter write: takes a part of the answer; false ends the reading.
   public consuming func run(_ options: CollectorOptions, write: ([UInt8]) -> Bool) async throws(Fault) {
     let reader = options.storeReader
-    if format == .csv, !write(format.head) { return }
+    var lines = ExportLines(format)
+    if format == .csv {
+      var ids: ClosedRange<Int64>?
+      try await forEachPage(reader) { page in
+        lines.note(page)
+        for report in page { ids = min(ids?.lowerBound ?? .max, report.id)...max(ids?.upperBound ?? 0, report.id) }
+        return !lines.isOver
+      }
+      if lines.isOver { throw Fault(message: ExportLines.overCause, exitCode: 64) }
+      guard write(lines.head()), let ids else { return }
+      // Those that came meanwhile are not among them.
+      (filter.after, filter.before) = (ids.lowerBound - 1, ids.upperBound + 1)
+    }
+    try await forEachPage(reader) { write($0.flatMap { lines.line($0) }) }
+  }
+
+  /// - Parameter take: false ends the reading.
+  private func forEachPage(_ reader: StoreReader, _ take: ([StoredReport]) -> Bool) async throws(Fault) {
+    var (filter, left) = (filter, left)
     while left > 0 {
       filter.limit = min(left, ReportFilter.limits.upperBound)
       let page: [StoredReport]
       do throws(StoreFailure) { page = try await reader.page(filter) } catch {
         throw Fault(message: "the store can't be read: \(error)", exitCode: 69)
       }
-      guard let last = page.last else { return }
-      let text = page.flatMap { format.line($0) }
-      guard write(text) else { return }
+      guard let last = page.last, take(page) else { return }
       left -= page.count
       if filter.isNewestFirst { filter.before = last.id } else { filter.after = last.id }
     }

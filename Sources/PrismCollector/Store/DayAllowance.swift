@@ -17,12 +17,16 @@ struct DayAllowance: Equatable {
   /// The days of retention that were in force; 0: all were kept.
   private(set) var kept: Int64 = 0
 
-  /// - Parameter fact: its value in the store; nil: it is not there.
-  init<Failure>(_ name: String, _ fact: (String) throws(Failure) -> Int64?) throws(Failure) {
+  /// - Parameters:
+  ///   - keptBefore: the days of retention that were in force before its first use; 0: all were kept.
+  ///   - fact: its value in the store; nil: it is not there.
+  init<Failure>(
+    _ name: String, keptBefore: Int64 = 0, _ fact: (String) throws(Failure) -> Int64?
+  ) throws(Failure) {
     due = try fact(name + "_due") ?? due
     next = try fact(name + "_next") ?? next
     extra = try fact(name + "_extra") ?? extra
-    kept = try fact(name + "_kept") ?? kept
+    kept = try fact(name + "_kept") ?? keptBefore
   }
 
   func facts(_ name: String) -> [(name: String, value: Int64)] {

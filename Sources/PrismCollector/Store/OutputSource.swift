@@ -48,6 +48,8 @@ enum DeadChange: String, CaseIterable { case requeue, drop }
 struct Retention: Sendable {
   /// They are deleted after as many days; nil: they are kept.
   var days: Int?
+  /// Shorter times of some namespaces and types.
+  var rules: [RetentionRule] = []
   /// Those past their days are not deleted before these outputs took them.
   var outputs: [String] = []
   /// Of those that wait for an output; with more `onLag` decides.

@@ -44,16 +44,12 @@ package struct TokenList: Equatable {
     let names = String(decoding: line[list.upperBound...], as: UTF8.self).split(
       separator: ",", omittingEmptySubsequences: false
     ).map(String.init)
-    guard (1...patternsMax).contains(names.count), names.allSatisfy(isPattern) else {
+    guard (1...patternsMax).contains(names.count), names.allSatisfy(NamespaceName.isPattern) else {
       throw FileFault(
         "a list that is not namespaces= with 1 to \(patternsMax) names of A-Z a-z 0-9 _ - and * or ?, with commas between"
       )
     }
     return Entry(secret: try secret(line[..<list.lowerBound]), namespaces: names)
-  }
-
-  private static func isPattern(_ text: String) -> Bool {
-    NamespaceName(text.replacing("*", with: "a").replacing("?", with: "a")) != nil
   }
 
   private static func secret(_ line: ArraySlice<UInt8>) throws(FileFault) -> Secret {

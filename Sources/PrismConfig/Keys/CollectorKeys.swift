@@ -82,6 +82,9 @@ package enum CollectorKeys {
       default: "reports are kept", isLive: false,
       "the age at which reports are deleted; with SQLite days count on which the collector ran"),
     Key(
+      "retention", .retention, at: \.retention, default: "none", isLive: false,
+      "shorter ages for some namespaces and types: a list of `namespace`, `type` and `day`; the first that fits counts"),
+    Key(
       "devicePacketPerMinute", .integer(1...1_000_000, unit: "packets"), optional: \.limits.devicePacketsPerMinute,
       isLive: false, "packets of one device in a minute, with bursts of as many; each replica counts for itself"),
     Key(

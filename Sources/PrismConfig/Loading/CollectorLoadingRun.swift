@@ -66,6 +66,10 @@ struct CollectorLoadingRun {
     ] where isGiven(given) && !isGiven(missing) {
       fault(missing, beside: given, "is missing; \(given) needs it")
     }
+    if let days = configuration.retentionDays, let rule = configuration.retention.first(where: { $0.days > days }) {
+      fault(
+        "retention", "has \(rule.days) days, but retentionDay deletes all after \(days); raise it, and add a last rule")
+    }
     if let certificate = configuration.tls.certFile, let key = configuration.tls.keyFile,
       let why = checker.collector?.identityFault(certificate.content.bytes, key.content.bytes)
     {

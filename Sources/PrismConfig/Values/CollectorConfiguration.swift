@@ -36,6 +36,8 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public var reader = Reader()
   /// nil: reports are kept.
   public var retentionDays: Int?
+  /// `retention`: shorter times, in their order. A report goes by the first that means it.
+  public var retention: [RetentionRule] = []
   /// Of packets from their decryption until they are stored.
   public var memoryBytes = 64 * 1_048_576
   /// How much devices may send.
@@ -108,6 +110,29 @@ public struct CollectorConfiguration: Sendable, Equatable {
     public var name: String
     /// Where reports go.
     public var target: Target
+  }
+
+  /// One entry of `retention`: how long reports of some namespaces and types are kept.
+  public struct RetentionRule: Sendable, Equatable {
+    /// The most of a list.
+    static let countMax = 64
+
+    /// Of namespaces; `*` is any text, `?` any character.
+    public var namespace = "*"
+    /// The same of types.
+    public var type = "*"
+    /// 1 to 36,500; they count as those of `retentionDay`.
+    public var days = 0
+
+    /// - Parameter days: 0: it is a rule without days yet.
+    public init(namespace: String = "*", type: String = "*", days: Int = 0) {
+      (self.namespace, self.type, self.days) = (namespace, type, days)
+    }
+
+    /// Whether a report of them goes by this rule, if by no earlier one.
+    public func means(namespace: String, type: String) -> Bool {
+      Glob.matches(self.namespace, namespace) && Glob.matches(self.type, type)
+    }
   }
 
   /// One entry of `notices`: a receiver and its events.

@@ -16,6 +16,12 @@ public struct NamespaceName: Hashable, Sendable, Comparable, CustomStringConvert
 
   private init(unchecked text: String) { self.text = text }
 
+  /// Whether a text is a name, or a pattern of names with `*` for any text and `?` for any character.
+  public static func isPattern(_ text: String) -> Bool {
+    text.isName(bytesMax: 64, punctuation: "_-*?", firstIsAlphanumeric: false)
+      && (text.utf8.first?.isASCIIAlphanumeric ?? false || "*?".contains(text.prefix(1)))
+  }
+
   /// Whether it is a business line; only `prism` is not.
   public var isBusiness: Bool { self != .prism }
   public var description: String { text }

@@ -1,3 +1,4 @@
+import Foundation
 import PrismBase
 import PrismHTTP
 import PrismProtocol
@@ -91,6 +92,37 @@ struct PageAPITests {
     #expect(!rest.headers.contains { $0.name == "Prism-Next" })
   }
 
+  @Test("CSV has a column for each field, with numbers as they were written")
+  func columns() async throws {
+    let rig = try PageRig()
+    _ = try await rig.collector.store.take(
+      StoreRig.packet([1, 2, 3]) { number in
+        switch number {
+        case 1: #""ms":1.50,"net":{"code":-7,"why":"=1+1"},"a.b":true"#
+        case 2: #""net":"off","list":[1,{"x":2}],"void":null,"empty":{}"#
+        default: #""deep":{"1":{"2":{"3":{"4":{"5":{"6":{"7":{"8":9}}}}}}}},"big":1e400"#
+        }
+      })
+    let answer = await rig.ask("/export", [("format", "csv")])
+    let lines = String(decoding: answer.wholeBody, as: UTF8.self).components(separatedBy: "\r\n")
+    let names = [
+      "MONITOR_TYPE", "REPORT_ID", "\"\"a.b\"\"", "big", "deep.1.2.3.4.5.6.7", "empty", "list", "ms", "n", "net",
+      "net.code",
+      "net.why", "void",
+    ]
+    let found = lines[0].components(separatedBy: ",").dropFirst(11).filter { !$0.contains("CREATE_TIME") }
+    #expect(found == names.map { "\"meta.\($0)\"" }, "\(lines[0])")
+    #expect(lines[3].hasSuffix(#""t","r1",true,,,,,1.50,1,,-7,"'=1+1","#), "\(lines)")
+    #expect(lines[2].hasSuffix(#""t","r2",,,,"{}","[1,{""x"":2}]",,2,"off",,,"#), "\(lines)")
+    #expect(lines[1].hasSuffix(#""t","r3",,1e400,"{""8"":9}",,,,3,,,,"#), "\(lines)")
+    let many = (0...ExportLines.columnsMax).map { #""f\#($0)":1"# }.joined(separator: ",")
+    _ = try await rig.collector.store.take(StoreRig.packet([4], type: "wide") { _ in many })
+    let refused = await rig.ask("/export", [("format", "csv"), ("type", "wide")])
+    #expect(refused.status == 400 && String(decoding: refused.body, as: UTF8.self).contains("choose a type, or ndjson"))
+    #expect(await rig.ask("/export", [("format", "csv"), ("type", "t")]).status == 200)
+    #expect(await rig.ask("/export", [("type", "wide")]).status == 200)
+  }
+
   @Test("exports that are not read are bounded, and hold no memory") func unreadExports() async throws {
     let rig = try PageRig()
     _ = try await rig.collector.store.take(StoreRig.packet(Array(1...1500)))
@@ -128,7 +160,7 @@ struct PageAPITests {
       ("\r=1", "\"'\r=1\""), ("a=1", "\"a=1\""), ("say \"hi\"", "\"say \"\"hi\"\"\""), ("a,b\nc", "\"a,b\nc\""),
       ("", "\"\""),
     ])
-  func formulas(text: String, field: String) { #expect(ExportFormat.quoted(text) == field) }
+  func formulas(text: String, field: String) { #expect(ExportLines.quoted(text) == field) }
 
   @Test("the live tail sends reports that came after the last one, each once, on one line")
   func tail() async throws {

@@ -11,7 +11,7 @@ import Testing
 /// Promises of the store on PostgreSQL beyond those of any store.
 @Suite("The collector's store on PostgreSQL")
 struct PostgreSQLStoreTests {
-  private static func maintain(_ store: PostgreSQLPacketStore) async throws {
+  static func maintain(_ store: PostgreSQLPacketStore) async throws {
     while try await store.maintain() {}
   }
 

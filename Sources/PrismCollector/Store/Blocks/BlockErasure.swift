@@ -9,6 +9,14 @@ struct BlockErasure: Sendable {
   /// Ascending.
   let erased: [Int64]
 
+  /// - Parameter ids: of the reports that are erased. - Returns: nil: they are no reports.
+  init?(of ids: [Int64], in block: OpenedBlock, _ head: BlockHead) throws {
+    guard !ids.isEmpty else { return nil }
+    var builder = BlockBuilder()
+    builder.add(block, without: Set(ids))
+    (former, kept, erased) = (head, try builder.block?.row(), ids.sorted())
+  }
+
   /// Ids that follow each other.
   fileprivate var ranges: [ClosedRange<Int64>] { erased.reduce(into: []) { $0.append(ids: $1...$1) } }
 }
@@ -38,11 +46,8 @@ extension BlockReader {
         erased.append(report.id)
         return true
       }
-      guard !erased.isEmpty else { return true }
-      var builder = BlockBuilder()
-      builder.add(block, without: Set(erased))
-      found = BlockErasure(former: head, kept: try builder.block?.row(), erased: erased.sorted())
-      return false
+      found = try BlockErasure(of: erased, in: block, head)
+      return found == nil
     }
     return found
   }

@@ -118,6 +118,10 @@ actor StoreReader: ReportQueries {
     try await ask { try blocks.erasure(filter, after: id, of: $0) }
   }
 
+  func next(_ work: RuledRetention.Work, of retention: RuledRetention) async throws(StoreFailure)
+    -> RuledRetention.Found
+  { try await ask { try blocks.next(work, of: retention, in: $0) } }
+
   // MARK: The page's questions
 
   func windows(

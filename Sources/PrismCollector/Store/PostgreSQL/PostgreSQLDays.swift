@@ -100,10 +100,7 @@ struct PostgreSQLDays {
     let outputs = try statements.rows(
       of: OutputColumn.self,
       """
-      FROM (
-        SELECT output, cursor FROM outputs WHERE output = ANY ($1) OR seen > now() - interval '7 days'
-        UNION SELECT name, 0 FROM unnest($1::text[]) n (name) WHERE name NOT IN (SELECT output FROM outputs)) o
-      WHERE cursor < (SELECT max(last) FROM blocks_\(day)) ORDER BY 1
+      FROM (\(Self.outputs)) o WHERE cursor < (SELECT max(last) FROM blocks_\(day)) ORDER BY 1
       """, [PostgreSQLArray.text(names)])
     let bytes = try statements.integer(
       """
@@ -113,6 +110,31 @@ struct PostgreSQLDays {
       """)
     return (outputs, bytes ?? 0)
   }
+
+  /// The days of blocks, for rules. - Parameter end: reports from this id on are not final.
+  func ruled(_ retention: Retention, end: Int64) throws -> RuledRetention.Days {
+    let numbers = try statements.texts(
+      """
+      SELECT to_date(right(c.relname::text, 8), 'YYYYMMDD') - date '1970-01-01' FROM pg_inherits i
+        JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'blocks'::regclass AND c.relname ~ '_[0-9]{8}$' ORDER BY 1
+      """)
+    let held = try statements.integer(
+      "SELECT min(cursor) + 1 FROM (\(Self.outputs)) o", [PostgreSQLArray.text(retention.outputs)])
+    let today = "SELECT ((now() AT TIME ZONE 'UTC')::date - date '1970-01-01')::bigint"
+    return RuledRetention.Days(
+      numbers: numbers.compactMap { Int64($0[0]) }, today: try statements.integer(today) ?? 0,
+      firstReport: {
+        try statements.integer(
+          "SELECT min(id) FROM blocks WHERE received >= to_timestamp($1::bigint)", [($0 + 1) * 86_400])
+      }, served: try statements.fact(Self.servedFact) ?? 0, end: end,
+      held: held, keptDays: retention.days)
+  }
+
+  /// Those that reports wait for, with their cursors; `$1` are the names in this replica's configuration.
+  private static let outputs = """
+    SELECT output, cursor FROM outputs WHERE output = ANY ($1) OR seen > now() - interval '7 days'
+    UNION SELECT name, 0 FROM unnest($1::text[]) n (name) WHERE name NOT IN (SELECT output FROM outputs)
+    """
 
   /// Takes the oldest day of packet ids out, and notes that ids up to its end are forgotten.
   func detachPackets() throws -> Bool {

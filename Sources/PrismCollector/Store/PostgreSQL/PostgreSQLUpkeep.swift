@@ -14,7 +14,9 @@ actor PostgreSQLUpkeep {
   /// The state of what has time, in uptime.
   private struct QuietWork {
     var prunedAt: Duration?
-    var mergingRestsUntil: Duration = .zero
+    var rewritingRestsUntil: Duration = .zero
+    /// Reports of rules that were deleted since the last line of the log.
+    var ruledReports = 0
     let blocks = BlockReader()
   }
 
@@ -51,7 +53,7 @@ actor PostgreSQLUpkeep {
     if try step({ try PostgreSQLDays(statements: $0).detachPackets() }) { return true }
     if let days = retention.days, try detachReports(olderThan: days) { return true }
     try prune()
-    return try merge()
+    return try rewrite()
   }
 
   /// - Returns: false: another replica does the upkeep.
@@ -70,12 +72,36 @@ actor PostgreSQLUpkeep {
 
   private static let mergedFact = "merged_report"
 
-  /// Merges some blocks, and rests nine times as long: that takes a tenth of a core at most.
+  /// Deletes some reports of a rule or merges some blocks, and rests nine times as long: that takes a tenth of a core at most.
   /// - Returns: whether there may be more.
-  private func merge() throws -> Bool {
+  private func rewrite() throws -> Bool {
     let began = time.uptime
-    guard began >= quiet.mergingRestsUntil else { return true }
-    let isMore = try step { statements in
+    guard began >= quiet.rewritingRestsUntil else { return true }
+    let isMore = try deleteByRule() || merge()
+    let ended = time.uptime
+    quiet.rewritingRestsUntil = ended + (ended - began) * 9
+    return isMore
+  }
+
+  private func deleteByRule() throws -> Bool {
+    let rules = RuledRetention(rules: retention.rules)
+    guard !rules.rules.isEmpty else { return false }
+    return try step { statements in
+      let tables = StoreTables(statements)
+      let days = try PostgreSQLDays(statements: statements).ruled(retention, end: try statements.driver.horizon())
+      guard let work = try rules.work(in: days, statements) else { return false }
+      let found = try quiet.blocks.next(work, of: rules, in: tables)
+      quiet.ruledReports += try rules.carryOut(found, tables)
+      if found.through + 1 == work.end, quiet.ruledReports > 0 {
+        rules.log(work, reports: quiet.ruledReports, to: log)
+        quiet.ruledReports = 0
+      }
+      return true
+    }
+  }
+
+  private func merge() throws -> Bool {
+    try step { statements in
       let tables = StoreTables(statements)
       let found = try quiet.blocks.merge(
         after: try statements.fact(Self.mergedFact) ?? 0, before: try statements.driver.horizon(),
@@ -89,9 +115,6 @@ actor PostgreSQLUpkeep {
       }
       return true
     }
-    let ended = time.uptime
-    quiet.mergingRestsUntil = ended + (ended - began) * 9
-    return isMore
   }
 
   private func detachReports(olderThan days: Int) throws -> Bool {

@@ -40,9 +40,12 @@ extension SQLStatements {
   /// The last of the days that may be dropped.
   /// - Parameters:
   ///   - days: those that are over by the clock, ascending.
+  ///   - keptBefore: as of `DayAllowance`.
   ///   - served: seconds of service.
-  func due(_ name: String, of days: [Int64], keptDays: Int64, served: Int64) throws -> Int64 {
-    let before = try DayAllowance(name, fact)
+  func due(
+    _ name: String, of days: [Int64], keptDays: Int64, keptBefore: Int64 = 0, served: Int64
+  ) throws -> Int64 {
+    let before = try DayAllowance(name, keptBefore: keptBefore, fact)
     var allowance = before
     allowance.advance(over: days, keptDays: keptDays, served: served)
     if allowance != before { for fact in allowance.facts(name) { try set(fact.name, fact.value) } }

@@ -24,10 +24,15 @@ struct SQLiteMaintenance {
   private var deleted: (since: Int64?, reports: Int) = (nil, 0)
   /// Reports that were deleted though an output had not taken them.
   private(set) var skipped: [String: Int] = [:]
-  /// No blocks are merged before, in uptime.
-  var mergingRestsUntil: Duration = .zero
+  /// No blocks are merged or rewritten before, in uptime.
+  var rewritingRestsUntil: Duration = .zero
+  let retention: RuledRetention
+  /// Reports of rules that were deleted since the last line of the log.
+  private var ruledReports = 0
 
-  init(_ files: DatabaseFiles, _ options: SQLitePacketStore.Options) { (self.files, self.options) = (files, options) }
+  init(_ files: DatabaseFiles, _ options: SQLitePacketStore.Options) {
+    (self.files, self.options, retention) = (files, options, RuledRetention(rules: options.retention.rules))
+  }
 
   /// - Returns: whether more is due.
   mutating func slice(of database: PacketDatabase, servedSeconds: Int64) throws -> Bool {
@@ -89,14 +94,37 @@ struct SQLiteMaintenance {
 
   // MARK: Reports
 
+  /// The next work of a rule; nil: nothing is due.
+  func ruledWork(in database: PacketDatabase) throws -> RuledRetention.Work? {
+    guard !retention.rules.isEmpty else { return nil }
+    return try database.session.perform(isWriting: true) { statements in
+      let days = RuledRetention.Days(
+        numbers: try statements.texts("SELECT day FROM days ORDER BY day").compactMap { Int64($0[0]) }, today: today,
+        firstReport: {
+          try statements.integer("SELECT first_report FROM days WHERE day > $1 ORDER BY day LIMIT 1", [$0])
+        }, served: servedSeconds, end: database.nextReport, held: try waiting(in: database),
+        keptDays: options.retention.days)
+      return try retention.work(in: days, statements)
+    }
+  }
+
+  mutating func carryOut(_ found: RuledRetention.Found, in database: PacketDatabase) throws {
+    ruledReports += try database.session.perform(isWriting: true) {
+      try retention.carryOut(found, StoreTables($0))
+    }
+    guard found.through + 1 == found.work.end, ruledReports > 0 else { return }
+    retention.log(found.work, reports: ruledReports, to: options.log)
+    ruledReports = 0
+  }
+
+  /// The first report that an output still waits for; nil: there is no output.
+  private func waiting(in database: PacketDatabase) throws -> Int64? {
+    try options.retention.outputs.map { (try database.statements.fact("output_\($0)") ?? 0) + 1 }.min()
+  }
+
   /// The first report that an output still waits for, and about how many bytes all up to `end` have; nil: no output waits.
   private func waiting(in database: PacketDatabase, before end: Int64) throws -> (first: Int64, bytes: Int64)? {
-    var first: Int64?
-    for output in options.retention.outputs {
-      let next = (try database.statements.fact("output_\(output)") ?? 0) + 1
-      first = min(first ?? next, next)
-    }
-    guard let first, first < end else { return nil }
+    guard let first = try waiting(in: database), first < end else { return nil }
     let bytes = try database.connection.firstInt(
       """
       SELECT (SELECT coalesce(sum(length(body) + 200), 0) FROM blocks WHERE last >= \(first) AND id < \(end))
@@ -199,7 +227,10 @@ struct SQLiteMaintenance {
           is_done = \(slice.isLast ? 1 : 0) WHERE file = '\(name)'
         """)
     }
-    if slice.isLast { try finish(name, in: database) }
+    if slice.isLast {
+      try database.session.perform(isWriting: true) { try RuledRetention.forget($0) }
+      try finish(name, in: database)
+    }
     return true
   }
 

@@ -142,20 +142,36 @@ actor SQLitePacketStore: ReadStore {
     health.count { $0.skipped = maintenance.skipped }
     health.warn(maintenance.isOverLag && !refusesPackets ? [LagPolicy.warning] : [])
     if refusesPackets { health.fails(LagPolicy.cause, "packets are refused") }
-    return if isMoreDue { true } else { try await merge() }
+    return if isMoreDue { true } else { try await rewrite() }
   }
 
-  /// Merges some blocks, and rests nine times as long: that takes a tenth of a core at most, and packets come first.
+  /// Deletes some reports of a rule or merges some blocks, and rests nine times as long: that takes a tenth of a core at most, and
+  /// packets come first.
   /// - Returns: whether there may be more.
-  private func merge() async throws(StoreFailure) -> Bool {
+  private func rewrite() async throws(StoreFailure) -> Bool {
     let began = options.time.uptime
-    guard began >= maintenance.mergingRestsUntil else { return true }
+    guard began >= maintenance.rewritingRestsUntil else { return true }
+    var isMore = try await deleteByRule()
+    if !isMore { isMore = try await merge() }
+    guard isMore else { return false }
+    let ended = options.time.uptime
+    maintenance.rewritingRestsUntil = ended + (ended - began) * 9
+    return true
+  }
+
+  private func deleteByRule() async throws(StoreFailure) -> Bool {
+    let (fault, end) = ("old reports of a rule can't be deleted", "old reports of rules are deleted again")
+    guard let work = try perform(fault, end, { try maintenance.ruledWork(in: $0) }) else { return false }
+    let found = try await database.merging.next(work, of: maintenance.retention)
+    try perform(fault, end) { try maintenance.carryOut(found, in: $0) }
+    return true
+  }
+
+  private func merge() async throws(StoreFailure) -> Bool {
     let (last, days) = try perform("blocks can't be merged", "blocks are merged again") { try $0.mergeState() }
     let found = try await database.merging.merge(after: last, days: days)
     if case .wait = found { return false }
     try perform("blocks can't be merged", "blocks are merged again") { try $0.take(found) }
-    let ended = options.time.uptime
-    maintenance.mergingRestsUntil = ended + (ended - began) * 9
     return true
   }
 
