@@ -5,6 +5,7 @@
 
 /// The SQLSTATE of an error; NULL if the server gave no code.
 static inline const char *prism_pq_state(const PGresult *result) { return PQresultErrorField(result, PG_DIAG_SQLSTATE); }
+static inline const char *prism_pq_constraint(const PGresult *result) { return PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME); }
 
 /// The first line of a message, without the details, which may hold a row's content.
 static inline const char *prism_pq_message(const PGresult *result) {

@@ -38,7 +38,8 @@ actor PostgreSQLOutput: ReportOutput {
   }
 
   private func insert(
-    _ reports: ArraySlice<StoredReport>, _ connection: PostgreSQLConnection, _ deadline: Deadline
+    _ reports: ArraySlice<StoredReport>, _ connection: PostgreSQLConnection, _ deadline: Deadline,
+    makesTables: Bool = true
   ) throws(PostgreSQLError) -> [RefusedReport] {
     do throws(PostgreSQLError) {
       try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
@@ -48,12 +49,12 @@ actor PostgreSQLOutput: ReportOutput {
         }
       }
     } catch {
-      if error.isTableMissing {
+      if error.isTableMissing, makesTables {
         for namespace in Set(reports.map(\.namespace)).sorted() {
           try connection.execute(
             PostgreSQLTable(schema: options.schema, namespace: namespace).creation, by: deadline)
         }
-        return try insert(reports, connection, deadline)
+        return try insert(reports, connection, deadline, makesTables: false)
       }
       guard error.isRejection, let first = reports.first else { throw error }
       guard reports.count > 1 else { return [RefusedReport(id: first.id, cause: "\(error)")] }
@@ -91,7 +92,7 @@ private struct PostgreSQLTable {
     CREATE TABLE IF NOT EXISTS \(name) (id bigint NOT NULL, device text NOT NULL, kind text NOT NULL, type text NOT NULL,
       report_id text NOT NULL, created timestamptz, received timestamptz NOT NULL, packet_id text NOT NULL,
       chain_broken boolean NOT NULL, payload bytea, meta json, PRIMARY KEY (report_id, device, kind));
-    CREATE INDEX IF NOT EXISTS "\(namespace)_created" ON \(name) (type, created)
+    CREATE INDEX IF NOT EXISTS "\(namespace).created" ON \(name) (type, created)
     """
   }
 

@@ -56,6 +56,39 @@ struct PostgreSQLOutputTests {
   }
 
   @Test(
+    "a table that is not there when it was made holds the output, and a namespace may be named as an index of another")
+  func made() async throws {
+    let rig = try await PostgreSQLRig()
+    let reports = try await Self.reports([1], namespace: "shop_created") + Self.reports([2])
+    #expect(try await Self.output(rig).deliver(reports).isEmpty)
+    #expect(try await rig.value("SELECT count(*) FROM prism.shop_created, prism.shop") == "1")
+    // It is missing within a function of its owner.
+    _ = try await rig.sql(
+      """
+      CREATE FUNCTION missing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO nowhere VALUES (1); RETURN NULL; END $$;
+      CREATE TRIGGER missing BEFORE INSERT ON prism.shop FOR EACH ROW EXECUTE FUNCTION missing()
+      """)
+    let error = await #expect(throws: OutputFailure.self) { try await Self.output(rig).deliver(reports) }
+    #expect("\(error!)".contains("42P01"))
+  }
+
+  @Test("a CHECK of its owner refuses one report, and a missing partition holds all")
+  func checked() async throws {
+    let rig = try await PostgreSQLRig()
+    let reports = try await Self.reports(Array(1...5))
+    _ = try await Self.output(rig).deliver(Array(reports.prefix(1)))
+    _ = try await rig.sql("ALTER TABLE prism.shop ADD CHECK (meta->>'n' <> '3')")
+    let refused = try await Self.output(rig).deliver(reports)
+    #expect(refused.map(\.id) == [reports[2].id] && refused[0].cause == "PostgreSQL 23514: shop_meta_check")
+    #expect(try await rig.value("SELECT count(*) FROM prism.shop") == "4")
+    _ = try await rig.sql(
+      "CREATE TABLE prism.parted (LIKE prism.shop INCLUDING DEFAULTS) PARTITION BY RANGE (received)")
+    let others = try await Self.reports([1], namespace: "parted")
+    let error = await #expect(throws: OutputFailure.self) { try await Self.output(rig).deliver(others) }
+    #expect("\(error!)".contains("23514"))
+  }
+
+  @Test(
     "a missing right, another form of the table and a server that is not there hold the output, and nothing is lost")
   func holds() async throws {
     let rig = try await PostgreSQLRig()

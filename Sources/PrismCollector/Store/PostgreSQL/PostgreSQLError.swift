@@ -14,6 +14,8 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
   let kind: Kind
   /// PostgreSQL's own words, without a row's content.
   let message: String
+  /// A constraint of the table refused a row; false: there is no such constraint.
+  var isOfConstraint = false
 
   /// One line for the log and `/readyz`.
   public var description: String {
@@ -49,14 +51,14 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
   /// A deadlock or a serialization failure: the same transaction may succeed at once.
   var isTransient: Bool { state == "40001" || state == "40P01" }
 
-  /// There is no partition for the day (23514 is also a violated CHECK; these tables have no CHECK), or a table was
-  /// dropped while it was looked for.
-  var isDayMissing: Bool { state == "23514" || state == "42P01" }
+  /// There is no partition for the row (23514 without a CHECK), or a table was dropped while it was looked for.
+  var isDayMissing: Bool { state == "23514" && !isOfConstraint || state == "42P01" }
 
   /// The table or its schema is missing.
   var isTableMissing: Bool { state == "42P01" || state == "3F000" }
 
-  /// The database can't hold what it was given: a character that no text has, or a value over one of its limits.
+  /// The database can't hold what it was given: a character that no text has, a value over one of its limits, or one that a
+  /// constraint of its owner refuses.
   var isRejection: Bool {
     guard let state, !isDayMissing else { return false }
     return state.hasPrefix("22") || state.hasPrefix("23") || state.hasPrefix("54")

@@ -19,7 +19,10 @@ final class PostgreSQLResult {
     // Errors of data may quote them.
     let hidesMessage = state.hasPrefix("22") || state.hasPrefix("23")
     let message = hidesMessage ? nil : prism_pq_message(pointer).map { String(cString: $0) }
-    return PostgreSQLError(kind: .refused(state: state), message: message ?? "it can't hold this")
+    let constraint = prism_pq_constraint(pointer).map { String(cString: $0) }
+    return PostgreSQLError(
+      kind: .refused(state: state), message: message ?? constraint ?? "it can't hold this",
+      isOfConstraint: constraint != nil)
   }
 
   func isNull(_ row: Int, _ column: Int) -> Bool { PQgetisnull(pointer, Int32(row), Int32(column)) == 1 }
