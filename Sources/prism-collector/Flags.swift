@@ -34,7 +34,7 @@ struct Flags {
       "namespace files that are served as remote configuration (docs/remote-configuration.md)"),
     ArgumentOption("--signing-key", "FILE", "an Ed25519 key, PEM, that signs it"),
     ArgumentOption(
-      "--dev", nil, "for trying, without tokens: who reads on this machine is an operator, who changes things, too"),
+      "--dev", nil, "for trying, without tokens: every user of this machine is an operator, who reads and changes"),
     ArgumentOption("--print", nil, "each new report as one line of JSON on standard output"),
     ArgumentOption("--version", nil, "print the version"),
     ArgumentOption("--help", nil, "this text", shortName: "-h"),
@@ -50,11 +50,14 @@ struct Flags {
            prism-collector query OPTIONS                           prints stored reports (query --help)
            prism-collector record COMMAND                          reads and changes records (record --help)
            prism-collector command send | list                     commands for devices (command --help)
+           prism-collector job list | show | pause | resume        commands for many devices (job --help)
            prism-collector ask TYPE OPTIONS                        asks devices for kept reports (ask --help)
            prism-collector crash list | show FINGERPRINT           groups of crashes (crash --help)
            prism-collector notice list | test | send | drop        notices to webhooks (notice --help)
            prism-collector output list | dead | requeue | drop     outputs and their dead letters (output --help)
            prism-collector symbols add | list | remove             debug files that name their frames (symbols --help)
+           prism-collector release list | compare                  versions of apps with their rates (release --help)
+           prism-collector erase OPTIONS                           erases reports for good (erase --help)
 
       check                prints every fault of the configuration, and starts nothing
       migrate              makes the tables in PostgreSQL, or brings them to this program's version; with --from it carries
