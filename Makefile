@@ -70,10 +70,6 @@ deb: build ## the Debian packages, into .build/deb, held to lintian
 	@scripts/build-packages .build/deb
 	lintian --allow-root --fail-on error,warning .build/deb/*.deb
 
-deb-arm64: ## the packages for arm64, of Debian 13 and later, into .build/deb-arm64, built on an amd64 machine; as root
-	@scripts/bootstrap arm64
-	@scripts/build-arm64 .build/deb-arm64
-
 reproducible: ## the packages, built twice from the last commit in different folders, are equal byte for byte
 	@scripts/bootstrap build package
 	@scripts/reproducible
@@ -94,7 +90,7 @@ terminal: ## pictures of prismctl's commands at two sizes of a terminal, docs/te
 	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	@scripts/terminal-pictures .build/debug
 
-walks: ## the guides for developers, backend engineers, fleets, records and scale, followed from an empty folder, with the time of each step
+walks: ## the guides for developers, backend engineers, fleets, records, the recorder, messages and scale, followed from an empty folder, with the time of each step
 	@scripts/bootstrap build test postgres
 	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	@scripts/walks .build/debug
