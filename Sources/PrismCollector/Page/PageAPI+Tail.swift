@@ -23,19 +23,19 @@ extension PageAPI {
   }
 
   private func tail(_ wanted: ReportFilter, after last: Int64?) async throws(CollectorRefusal) -> HTTPResponse {
-    var cursor = last ?? .max
+    var (cursor, edge) = (last ?? .max, Int64(0))
     for _ in 0..<Self.tailPolls where !collector.access.page.tailing.isClosed {
       let look = try await look(wanted)
       cursor = min(cursor, look.newest)
-      let isSkipping = look.newest - cursor > Self.tailIDsMax
       let page = look.events.filter { $0.id > cursor }
       if !page.isEmpty {
+        let isSkipping = cursor > 0 && cursor < look.since
         return Self.answer(page, isCut: isSkipping || page.count == Self.tailEventsMax, from: cursor)
       }
-      cursor = look.newest
+      (cursor, edge) = (look.newest, look.edge)
       do { try await collector.time.sleep(for: Self.tailInterval) } catch { break }  // the collector stops
     }
-    return Self.answer([], isCut: false, from: cursor == .max ? 0 : cursor)
+    return Self.answer([], isCut: false, from: edge)
   }
 
   /// The newest reports of a filter. Of those behind the look before, at most the last `tailIDsMax` ids are read.
@@ -46,11 +46,12 @@ extension PageAPI {
         let newest = try await ask { () throws(StoreFailure) in try await queries.newestID() }
         guard newest > before.newest else { return .success(before) }
         var part = wanted
-        (part.after, part.before) = (max(before.newest, newest - Self.tailIDsMax), newest + 1)
-        let wanted = part
+        let first = newest - Self.tailIDsMax
+        (part.after, part.before) = (max(before.newest, first), newest + 1)
+        let (wanted, since) = (part, before.newest > 0 && before.newest >= first ? before.since : max(0, first))
         let found = try await ask { () throws(StoreFailure) in try await store.page(wanted) }
         let events = found.map { TailLooks.Event($0) } + before.events
-        return .success(TailLooks.Look(newest: newest, events: Array(events.prefix(Self.tailEventsMax))))
+        return .success(.init(newest: newest, since: since, events: Array(events.prefix(Self.tailEventsMax))))
       } catch { return .failure(error) }
     }
   }
@@ -70,10 +71,14 @@ actor TailLooks {
   nonisolated let gate = ReadGate(countMax: 64, "64 live tails are open; close one", retryAfterSeconds: 5)
 
   struct Look: Sendable {
-    /// The newest id of the store.
+    /// The newest id of the store. No answer has it: it counts all namespaces.
     var newest: Int64 = 0
+    /// Ids up to this one were not looked at.
+    var since: Int64 = 0
     /// Of the filter, newest first, at most as many as one answer has.
     var events: [Event] = []
+    /// The id that a reader without news goes on behind: of its filter's newest report; 0: there is no such report.
+    var edge: Int64 { events.first?.id ?? 0 }
   }
 
   /// A report as each tail sends it.

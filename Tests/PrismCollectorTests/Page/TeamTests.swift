@@ -110,7 +110,7 @@ struct TeamTests {
         [("key", "n"), ("by", "device")], [("namespace", team), ("table", "product")], [("after", "0")],
         [("where", "namespace ~ a")], [("search", team)], [("format", "csv")],
       ].filter { query in
-        // A tail that has nothing to send waits, and ends with the newest id of the store.
+        // A tail that has nothing to send waits: `tails` asks it.
         query.allSatisfy { route.parameters.contains($0.name) }
           && (route.path != "/tail" || query.first?.name == "after")
       }
@@ -188,6 +188,40 @@ struct TeamTests {
       if answers.0.status == 200, texts.0.contains("alpha") { answered += 1 }
     }
     #expect(answered > 40, "most questions have an answer with data")
+    for rig in [one, both] { await rig.collector.close() }
+  }
+
+  @Test("a tail without news shows nothing of other teams' reports, for any id, and goes on without a gap")
+  func tails() async throws {
+    let (one, both) = (try await Rig(), try await Rig())
+    for rig in [one, both] { try await rig.fill("alpha", first: 1) }
+    try await both.fill("beta", first: 100)
+    func tail(_ rig: Rig, _ after: String?) async -> String {
+      let (collector, time) = (rig.collector, rig.rig.time)
+      let request = PageRig.request(
+        "/api/v1/tail", after.map { [("after", $0)] } ?? [], headers: [("authorization", "Bearer \(Rig.alpha)")])
+      return await withTaskGroup(of: String?.self) { group in
+        group.addTask { String(decoding: await collector.answerReader(request, isOwner: false).body, as: UTF8.self) }
+        group.addTask {
+          while !Task.isCancelled {
+            time.advance(by: .milliseconds(250))
+            await Task.yield()
+          }
+          return nil
+        }
+        let text = await group.next() ?? nil
+        group.cancelAll()
+        return text ?? ""
+      }
+    }
+    let newest = try #require(try await one.places(of: "alpha").reports.max())
+    for after in [nil, "\(newest)", "\(newest + 6)", "9000000000000"] {
+      let texts = (await tail(one, after), await tail(both, after))
+      #expect(texts.0 == texts.1 && texts.0.contains("id: \(newest)\nevent: idle"), "\(after ?? "") \(texts)")
+    }
+    try await both.fill("alpha", first: 200)
+    let news = await tail(both, "\(newest)")
+    #expect(news.ranges(of: "event: report").count == 6 && !news.contains("event: cut"), "\(news)")
     for rig in [one, both] { await rig.collector.close() }
   }
 
