@@ -7,14 +7,14 @@ import { ago, bytes, count, time } from "./format.js";
 import { go, link, narrow, rangePicker, times } from "./route.js";
 import { oneLine, tree } from "./tree.js";
 
-const ACCOUNTS = [["stored", "Stored"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["expired", "Expired"], ["evicted", "Evicted"], ["cleared", "Cleared"], ["dead", "Dead"], ["removed", "Removed"], ["kept", "Kept"], ["overwritten", "Overwritten"]];
+const ACCOUNTS = [["stored", "Stored"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["expired", "Expired"], ["evicted", "Evicted"], ["cleared", "Cleared"], ["dead", "Dead"], ["removed", "Removed"], ["merged", "Merged"], ["kept", "Kept"], ["overwritten", "Overwritten"]];
 
 function ledgerTable(streams) {
   return table("Accounts", [
     { title: "Namespace", wide: true, cell: (stream) => h("span", { class: "strong" }, stream.namespace, h("span", { class: "sub" }, stream.kind)) },
     ...ACCOUNTS.map(([name, title]) => ({ title, number: true, cell: (stream) => {
       const value = stream.ledger?.[name];
-      return h("span", { class: value && !["stored", "waiting", "delivered"].includes(name) ? "warn" : "" }, count(value));
+      return h("span", { class: value && !["stored", "waiting", "delivered", "merged"].includes(name) ? "warn" : "" }, count(value));
     } })),
     { title: "Here", number: true, cell: (stream) => `${count(stream.reportsHere)}${stream.readSince ? "+" : ""}` },
     { title: "", cell: (stream) => (stream.difference ? h("span", { class: "tag bad" }, "differs") : h("span", { class: "tag good" }, "balances")) },

@@ -36,7 +36,7 @@ struct DeviceSummary: Sendable, Equatable {
     seenTime = max(seenTime, stream.receivedTime)
     packets += stream.packets
     namespaces.insert(stream.namespace)
-    guard let ledger = stream.ledger.flatMap({ DeviceLedger($0) }) else { return }
+    guard let ledger = stream.account else { return }
     sums.waiting += ledger.waiting
     sums.lost += ledger.lost
     sums.kept += ledger.counts["kept", default: 0]
@@ -90,6 +90,9 @@ struct DeviceLedger: Sendable, Equatable {
   /// Reports in these are lost.
   static let lostAccounts = ["expired", "evicted", "cleared", "dead", "removed"]
 
+  /// Changes of records that were merged into a later one before they left.
+  static let merged = "merged"
+
   private(set) var epoch = ""
   private(set) var stored = 0
   private(set) var counts: [String: Int] = [:]
@@ -97,7 +100,8 @@ struct DeviceLedger: Sendable, Equatable {
   private(set) var carried = 0
 
   /// nil: the text is no ledger.
-  init?(_ text: String) {
+  /// - Parameter isOfReports: false: of changes of records, whose sender counts as removed what it merges.
+  init?(_ text: String, isOfReports: Bool = true) {
     // Bytes: a list of devices reads some 100,000 of them.
     for part in text.utf8.split(separator: UInt8(ascii: ";")) {
       guard let sign = part.firstIndex(of: UInt8(ascii: "=")), sign > part.startIndex else { return nil }
@@ -109,6 +113,7 @@ struct DeviceLedger: Sendable, Equatable {
         switch name {
         case "stored": stored = count
         case "carried": carried = count
+        case "removed" where !isOfReports: counts[Self.merged] = count
         default: counts[String(name)] = count
         }
       }
@@ -118,7 +123,7 @@ struct DeviceLedger: Sendable, Equatable {
   /// Reports that were neither delivered nor lost when the packet was made, without those of the packet.
   var waiting: Int { max(0, unsettled - carried) }
   /// Below 0 where the accounts don't balance.
-  private var unsettled: Int { Self.accounts.reduce(stored) { $0 - counts[$1, default: 0] } }
+  private var unsettled: Int { (Self.accounts + [Self.merged]).reduce(stored) { $0 - counts[$1, default: 0] } }
   var lost: Int { Self.lostAccounts.reduce(0) { $0 + counts[$1, default: 0] } }
 
   /// nil: it balances.
@@ -129,9 +134,17 @@ struct DeviceLedger: Sendable, Equatable {
   var json: JSONValue {
     var members = [JSONValue.Member("epoch", .string(epoch)), JSONValue.Member("stored", .int(stored))]
     members += Self.accounts.map { JSONValue.Member($0, .int(counts[$0, default: 0])) }
+    if let merged = counts[Self.merged] { members.append(JSONValue.Member(Self.merged, .int(merged))) }
     members.append(JSONValue.Member("waiting", .int(waiting)))
     return .object(members)
   }
+}
+
+extension DeviceStream {
+  /// Whether its packets have reports, and not changes of records.
+  var isOfReports: Bool { RowKind(named: kind)?.isReport ?? true }
+  /// nil: its sender gave no ledger.
+  var account: DeviceLedger? { ledger.flatMap { DeviceLedger($0, isOfReports: isOfReports) } }
 }
 
 /// The list of all devices, as it was read last. A small fleet is read for each question. The list of a large one takes longer to

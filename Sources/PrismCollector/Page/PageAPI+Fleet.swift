@@ -14,7 +14,7 @@ extension PageAPI {
     let devices = DeviceSummary.all(of: streams)
     let seen = { (milliseconds: Int64) in devices.count { $0.seenTime > now - milliseconds } }
     var accounts: [String: Int] = [:]
-    for ledger in streams.lazy.compactMap(\.ledger).compactMap({ DeviceLedger($0) }) {
+    for ledger in streams.lazy.compactMap(\.account) {
       accounts["stored", default: 0] += ledger.stored
       accounts["waiting", default: 0] += ledger.waiting
       for (name, count) in ledger.counts { accounts[name, default: 0] += count }
@@ -142,11 +142,11 @@ struct DeviceAPI: PageAnswers {
       try await scan.counts(wanted, ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
     }
     let here = counts.reduce(0) { $0 + $1.count }
-    let ledger = stream.ledger.flatMap { DeviceLedger($0) }
+    let ledger = stream.account
     return JSONValue([
       "namespace": stream.namespace, "kind": stream.kind, "packets": stream.packets, "seenTime": stream.receivedTime,
       "ledger": ledger?.json, "reportsHere": here, "readSince": reach.since,
-      "difference": Self.difference(ledger, here: reach.since == nil ? here : nil),
+      "difference": Self.difference(ledger, here: reach.since == nil && stream.isOfReports ? here : nil),
     ])
   }
 

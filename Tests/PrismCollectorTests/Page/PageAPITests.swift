@@ -186,6 +186,18 @@ struct PageAPITests {
     #expect(DeviceLedger("epoch=e;stored=9;delivered=5;carried=1")?.waiting == 3)
   }
 
+  @Test("changes of records that the device merged are not lost, and its other losses are")
+  func merged() throws {
+    var stream = DeviceStream(
+      device: "d", namespace: "shop", kind: "records", packets: 1, receivedTime: 1,
+      ledger: "epoch=e;stored=9;delivered=2;expired=1;removed=4;carried=2")
+    let account = try #require(stream.account)
+    #expect(account.lost == 1 && account.waiting == 0 && account.difference == nil)
+    #expect(account.json["merged"] == 4 && account.json["removed"] == 0)
+    stream.kind = "meta"
+    #expect(stream.account?.lost == 5 && stream.account?.json["merged"] == nil)
+  }
+
   @Test("a device's accounts are shown one by one, with what does not balance")
   func accounts() async throws {
     let rig = try PageRig()
