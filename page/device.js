@@ -46,8 +46,7 @@ function facts(found) {
   return definition([["Last packet", last ? `${time(last)} (${ago(last, found.now)})` : "none yet"],
     meta.SYS_SYSTEM_VERSION && ["System", String(meta.SYS_SYSTEM_VERSION)], (meta.SYS_BRAND || meta.SYS_PHONE_MODEL) && ["Hardware", [meta.SYS_BRAND, meta.SYS_PHONE_MODEL].filter(Boolean).join(" ")],
     meta.APP_NAME && ["Last app", [meta.APP_NAME, meta.APP_VERSION].filter(Boolean).join(" ")],
-    enrolled && ["Enrolled", enrolled.enrolledTime ? time(enrolled.enrolledTime) : "no"], enrolled?.revokedTime && ["Revoked", h("span", { class: "tag bad" }, time(enrolled.revokedTime))], enrolled?.info && ["Description", enrolled.info],
-    found.day && ["Sent in 24 hours", [`${count(found.day.rows)} of ${count(found.day.rowsMax)} rows, ${bytes(found.day.bytes)} of ${bytes(found.day.bytesMax)} `, found.day.isLimited && h("span", { class: "tag warn" }, `waits ${Math.ceil(found.day.leftSeconds / 3600)} h`)]]]);
+    enrolled && ["Enrolled", enrolled.enrolledTime ? time(enrolled.enrolledTime) : "no"], enrolled?.revokedTime && ["Revoked", h("span", { class: "tag bad" }, time(enrolled.revokedTime))], enrolled?.info && ["Description", enrolled.info]]);
 }
 
 const TAGS = "prism.tags";

@@ -21,7 +21,6 @@ function tiles(fleet, chart, groups) {
   return h("dl", { class: "tiles" },
     tile("Devices", count(devices.total), `${count(devices.hour)} in the last hour, ${count(devices.day)} in 24 h`, devices.total > 0 && devices.hour === 0 ? "warn" : ""),
     tile("Silent", h("a", { href: link("/fleet", { where: "seen > 1d", sort: "silent" }) }, count(devices.silent)), "devices that sent nothing for a day", devices.silent > 0 ? "warn" : "good"),
-    devices.limited > 0 && tile("Over their limit", count(devices.limited), "devices that sent what they may in 24 hours", "warn"),
     tile("Reports", brief(chart.total), chart.readSince ? "more than could be read in time" : "in the time chosen"),
     tile("Crashes", count(groups.count), `${count(groups.total)} groups that are not resolved, in the time chosen`, groups.count > 0 ? "bad" : "good"),
     tile("Waiting", brief(ledger.waiting ?? 0), "on devices after their last packet, as they said with it"),

@@ -62,8 +62,7 @@ public final class Collector: Sendable {
     counts.set(
       .init(
         store: store.figures, storeFails: store.failure != nil, heldPackets: queue.heldCount,
-        memoryBytes: openers.memory.usedBytes, limitedDevices: devices.admission.limitedCount,
-        outputs: await OutputRunner.figures(of: outputs),
+        memoryBytes: openers.memory.usedBytes, outputs: await OutputRunner.figures(of: outputs),
         now: time.unixMilliseconds))
   }
 
@@ -91,13 +90,12 @@ public final class Collector: Sendable {
   func receive(
     _ request: HTTPRequest, _ kind: RowKind, isCarried: Bool = false
   ) async throws(CollectorRefusal) -> HTTPResponse {
-    var (known, counted, isProven): (Delivery?, SenderCheck?, Bool) = (nil, nil, false)
+    var (known, isProven): (Delivery?, Bool) = (nil, false)
     do throws(CollectorRefusal) {
       if !isCarried { try await access.checkSender(request) }
       let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : request.arrivalTime(by: time))
       known = delivery
       let sender = SenderCheck(devices, delivery, bytes: isCarried ? nil : request.body.count)
-      counted = sender
       if !isCarried { try devices.check(sender.device) }
       var packet = try await openers.open(delivery, body: request.body, sender)
       isProven = true
@@ -107,7 +105,7 @@ public final class Collector: Sendable {
       counts.count(
         delivery.context.namespace, outcome: isDuplicate ? "duplicate" : "stored",
         reports: isDuplicate || applied != nil ? 0 : packet.rows.count, bytes: request.body.count)
-      if isDuplicate { sender.takeBack() } else { packet.note(in: self) }
+      if !isDuplicate { packet.note(in: self) }
       applied?.note(in: self, from: delivery.context)
       let members =
         (applied?.receipt.members ?? []) + StoreReceipt(store: store.figures.mark, isChainBroken: isBroken).members
@@ -123,7 +121,6 @@ public final class Collector: Sendable {
     } catch {
       var refusal = error
       if isProven { refusal.sender = known?.context }
-      if error.status == 425 || error.status >= 500 { counted?.takeBack() }
       counts.count(
         refusal.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
       refusals.add(refusal, from: request.peer.address)

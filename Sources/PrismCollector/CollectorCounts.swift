@@ -35,7 +35,7 @@ final class CollectorCounts: Sendable {
   struct ServiceGauges: Sendable {
     var store: StoreCounts?
     var storeFails: Bool
-    var heldPackets: Int, memoryBytes: Int, limitedDevices: Int
+    var heldPackets: Int, memoryBytes: Int
     var outputs: [(name: String, figures: OutputRunner.Figures)]
     /// Milliseconds since 1970.
     var now: Int64
@@ -179,9 +179,6 @@ final class CollectorCounts: Sendable {
     .init("prism_collector_store_failing", .gauge, "1: the last call of the store failed.", \.storeFails),
     .init("prism_collector_held_packets", .gauge, "Packets that wait for their predecessor.", \.heldPackets),
     .init("prism_collector_packet_memory_bytes", .gauge, "Memory of the packets that are open.", \.memoryBytes),
-    .init(
-      "prism_collector_limited_devices", .gauge, "Devices that sent as many rows or bytes as they may in 24 hours.",
-      \.limitedDevices),
   ]
 
   private static let ofStore: [Metric<StoreCounts>] = [

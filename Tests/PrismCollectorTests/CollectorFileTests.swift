@@ -81,7 +81,6 @@ struct CollectorFileTests {
       retentionDay: 90
       memoryMByte: 16
       devicePacketPerMinute: 7
-      deviceRowPerDay: 9
       deviceMBytePerDay: 2
       packetPerMinute: 70
       startDevicePerSecond: 3
@@ -116,7 +115,7 @@ struct CollectorFileTests {
     #expect(options.retentionDays == 90 && options.memoryBytes == 16 << 20)
     var limits = CollectorConfiguration.Limits()
     (limits.devicePacketsPerMinute, limits.deviceBytesPerDay, limits.packetsPerMinute) = (7, 2 << 20, 70)
-    (limits.startDevicesPerSecond, limits.deviceRowsPerDay) = (3, 9)
+    limits.startDevicesPerSecond = 3
     #expect(options.limits == limits && options.allowsPlainEnrollment)
     #expect(options.outputLagBytes == 5 << 20 && options.onLag == .refuse)
     #expect(options.keys.keys.sorted() == ["main", "old"] && options.keys["old"]?.count == 16)

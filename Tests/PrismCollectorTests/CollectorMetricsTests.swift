@@ -52,7 +52,7 @@ struct CollectorMetricsTests {
     store.skipped = ["kafka": 0]
     counts.set(
       .init(
-        store: store, storeFails: false, heldPackets: 0, memoryBytes: 0, limitedDevices: 0,
+        store: store, storeFails: false, heldPackets: 0, memoryBytes: 0,
         outputs: ["otlp", "kafka", "ndjson"].map { ($0, figures) },
         now: 0))
     let exported = Set(
@@ -92,8 +92,7 @@ struct CollectorMetricsTests {
     figures.isLeading = true
     counts.set(
       .init(
-        store: StoreCounts(), storeFails: false, heldPackets: 0, memoryBytes: 0, limitedDevices: 0,
-        outputs: [("x", figures)], now: 0))
+        store: StoreCounts(), storeFails: false, heldPackets: 0, memoryBytes: 0, outputs: [("x", figures)], now: 0))
     let page = counts.metrics
     let help = Dictionary(
       uniqueKeysWithValues: page.matches(of: /# HELP (\w+) (.+)/).map { (String($0.1), String($0.2)) })

@@ -1,6 +1,5 @@
 import PrismBase
 import PrismConfig
-import PrismProtocol
 import Synchronization
 
 /// Decides whether a device may send now.
@@ -35,48 +34,28 @@ final class DeviceAdmission: Sendable {
   /// - Throws: 429 with the time after which the device may ask again.
   func check(_ device: String) throws(CollectorRefusal) {
     let now = time.uptime
-    let (turn, all, own, day) = state.withLock { state in
+    let (turn, all, own) = state.withLock { state in
       (
         state.ramp?.wait(device, now: now) ?? .zero,
         state.all?.wait(now: now) ?? .zero,
-        state.uses[device]?.bucket?.wait(now: now) ?? .zero,
-        state.uses[device]?.day
+        state.uses[device]?.wait(limits, now: now) ?? .zero
       )
     }
     if turn > .zero {
       throw Self.refusal("the collector has just started, and lets devices in one after the other", turn)
     }
     if all > .zero { throw Self.refusal("all devices together send more than the collector is to take", all) }
-    if own > .zero { throw Self.refusal("the device has sent as many packets as it may in a minute", own) }
-    if let day, let full = day.fullWord(limits, now: now) {
-      let left = day.left(now: now)
-      throw Self.refusal("the device has sent its \(full) of 24 hours, which end in \(left.components.seconds) s", left)
-    }
+    if own > .zero { throw Self.refusal("the device has sent as much as it may", own) }
   }
 
   /// Counts a packet that its decryption proved to be of the device.
-  func count(_ device: String, _ amount: DeviceAmount) {
+  func count(_ device: String, bytes: Int) {
     let now = time.uptime
     state.withLock { state in
       state.all?.take(now: now)
       if state.uses[device] == nil && state.uses.count >= Self.devicesMax { Self.dropOldest(&state.uses) }
-      state.uses[device, default: DeviceUse(limits, now: now)].take(amount, now: now)
+      state.uses[device, default: DeviceUse(limits, now: now)].take(bytes: bytes, now: now)
     }
-  }
-
-  /// A packet that was counted is not stored by it: it is a duplicate, or comes again.
-  func giveBack(_ device: String, _ amount: DeviceAmount) { state.withLock { $0.uses[device]?.day.giveBack(amount) } }
-
-  /// Devices that wait for the end of their day.
-  var limitedCount: Int {
-    let now = time.uptime
-    return state.withLock { $0.uses.values.count { $0.day.fullWord(limits, now: now) != nil } }
-  }
-
-  /// The part of its day that a device has used; nil: it sent nothing here.
-  func day(of device: String) -> JSONValue? {
-    let now = time.uptime
-    return state.withLock { $0.uses[device]?.day.at(now) }?.json(limits, now: now)
   }
 
   /// Half of them, so that it happens seldom.
@@ -124,64 +103,31 @@ struct AdmissionRamp: Sendable, Equatable {
   }
 }
 
-/// Rows, and what they unpack to.
-struct DeviceAmount: Sendable, Equatable {
-  var rows: Int, bytes: Int
-}
-
-/// The rows and bytes that one device has used of its limits in 24 hours from its first packet. Times are of the `uptime` clock,
-/// so that a wrong wall clock locks no device out.
-struct DeviceDay: Sendable, Equatable {
-  private static let length: Duration = .seconds(86_400)
-
-  private var began: Duration
-  private(set) var used = DeviceAmount(rows: 0, bytes: 0)
-
-  fileprivate init(began: Duration) { self.began = began }
-
-  fileprivate func at(_ now: Duration) -> DeviceDay { now - began < Self.length ? self : DeviceDay(began: now) }
-
-  /// Until the device may send again what its limits allow.
-  func left(now: Duration) -> Duration { began + Self.length - now }
-
-  /// The limit that is used up, in words; nil: the device may send.
-  func fullWord(_ limits: CollectorConfiguration.Limits, now: Duration) -> String? {
-    let used = at(now).used
-    if used.rows >= limits.deviceRowsPerDay { return "\(limits.deviceRowsPerDay) rows" }
-    return used.bytes >= limits.deviceBytesPerDay ? "\(limits.deviceBytesPerDay / 1_048_576) MiB" : nil
-  }
-
-  fileprivate mutating func take(_ amount: DeviceAmount, now: Duration) {
-    self = at(now)
-    (used.rows, used.bytes) = (used.rows + amount.rows, used.bytes + amount.bytes)
-  }
-
-  fileprivate mutating func giveBack(_ amount: DeviceAmount) {
-    (used.rows, used.bytes) = (max(0, used.rows - amount.rows), max(0, used.bytes - amount.bytes))
-  }
-
-  fileprivate func json(_ limits: CollectorConfiguration.Limits, now: Duration) -> JSONValue {
-    JSONValue([
-      "rows": used.rows, "rowsMax": limits.deviceRowsPerDay, "bytes": used.bytes, "bytesMax": limits.deviceBytesPerDay,
-      "leftSeconds": left(now: now).components.seconds, "isLimited": fullWord(limits, now: now) != nil,
-    ])
-  }
-}
-
-/// The packets, rows and bytes of one device.
+/// The packets and bytes that one device has used of its limits. Times are of the `uptime` clock, so a wrong wall clock
+/// changes nothing.
 private struct DeviceUse {
+  private static let day: Duration = .seconds(86_400)
+
   var bucket: PacketBucket?
-  var day: DeviceDay
+  private var dayBegan: Duration
+  private var dayBytes = 0
   private(set) var lastUsed: Duration
 
   init(_ limits: CollectorConfiguration.Limits, now: Duration) {
     bucket = limits.devicePacketsPerMinute.map { PacketBucket(perMinute: $0, now: now) }
-    (day, lastUsed) = (DeviceDay(began: now), now)
+    (dayBegan, lastUsed) = (now, now)
   }
 
-  mutating func take(_ amount: DeviceAmount, now: Duration) {
+  /// How long until a packet may be taken; zero: now.
+  func wait(_ limits: CollectorConfiguration.Limits, now: Duration) -> Duration {
+    let isFull = now - dayBegan < Self.day && dayBytes >= limits.deviceBytesPerDay
+    return max(bucket?.wait(now: now) ?? .zero, isFull ? dayBegan + Self.day - now : .zero)
+  }
+
+  mutating func take(bytes: Int, now: Duration) {
     bucket?.take(now: now)
-    day.take(amount, now: now)
+    if now - dayBegan >= Self.day { (dayBegan, dayBytes) = (now, 0) }
+    dayBytes += bytes
     lastUsed = now
   }
 }

@@ -24,7 +24,6 @@ extension PageAPI {
       "devices": JSONValue([
         "total": devices.count, "hour": seen(3_600_000), "day": seen(86_400_000), "week": seen(604_800_000),
         "silent": devices.count { $0.isSilent(now: now) }, "differences": devices.count { $0.sums.differences > 0 },
-        "limited": scope.isLimited ? nil : collector.devices.admission.limitedCount,
         "isCut": streams.count == DeviceSummary.streamsMax,
       ]),
       "ledger": JSONValue(byName: accounts),
@@ -123,8 +122,6 @@ struct DeviceAPI: PageAnswers {
     let entry = scope.isLimited ? nil : try? await collector.remote?.devices.entry(of: id)
     return PageAPI.json([
       "device": id, "streams": described, "enrolled": enrolled, "configuration": entry.flatMap { $0 },
-      // It counts all namespaces.
-      "day": scope.isLimited ? nil : collector.devices.admission.day(of: id),
       "newest": newest.flatMap { try? JSONValue(parsing: $0.jsonText) },  // too deep for a tree: left out
       "now": collector.time.unixMilliseconds,
     ])

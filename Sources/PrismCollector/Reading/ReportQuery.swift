@@ -72,7 +72,7 @@ public struct ReportQuery: Sendable {
     var lines = ExportLines(format)
     if format == .csv {
       var ids: ClosedRange<Int64>?
-      try await forEachPage(reader) { page in
+      try await forEachPage(reader.page) { page in
         lines.note(page)
         for report in page { ids = min(ids?.lowerBound ?? .max, report.id)...max(ids?.upperBound ?? 0, report.id) }
         return !lines.isOver
@@ -82,16 +82,18 @@ public struct ReportQuery: Sendable {
       // Those that came meanwhile are not among them.
       (filter.after, filter.before) = (ids.lowerBound - 1, ids.upperBound + 1)
     }
-    try await forEachPage(reader) { write($0.flatMap { lines.line($0) }) }
+    try await forEachPage(reader.page) { write($0.flatMap { lines.line($0) }) }
   }
 
   /// - Parameter take: false ends the reading.
-  private func forEachPage(_ reader: StoreReader, _ take: ([StoredReport]) -> Bool) async throws(Fault) {
+  private func forEachPage(
+    _ read: (ReportFilter) async throws(StoreFailure) -> [StoredReport], _ take: ([StoredReport]) -> Bool
+  ) async throws(Fault) {
     var (filter, left) = (filter, left)
     while left > 0 {
       filter.limit = min(left, ReportFilter.limits.upperBound)
       let page: [StoredReport]
-      do throws(StoreFailure) { page = try await reader.page(filter) } catch {
+      do throws(StoreFailure) { page = try await read(filter) } catch {
         throw Fault(message: "the store can't be read: \(error)", exitCode: 69)
       }
       guard let last = page.last, take(page) else { return }

@@ -1,7 +1,6 @@
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
-import Synchronization
 
 /// The keys of the senders, by id.
 struct SenderKeys: Sendable {
@@ -76,12 +75,13 @@ public struct KeyRule: Sendable, Equatable {
 }
 
 /// The check of the device that a packet proved to be of.
-final class SenderCheck: Sendable {
+struct SenderCheck: Sendable {
   let devices: DeviceGate
   let device: String
   /// Of the packet's body; nil for a packet that does not count.
   private let bytes: Int?
-  private let counted = Mutex<DeviceAmount?>(nil)
+  /// The cost of a row beside its text: its place, its times and its ids.
+  private static let rowBytes = 128
 
   init(_ devices: DeviceGate, _ delivery: Delivery, bytes: Int?) {
     (self.devices, device, self.bytes) = (devices, delivery.context.deviceID, bytes)
@@ -92,20 +92,10 @@ final class SenderCheck: Sendable {
   /// - Throws: 403 for a revoked device.
   func begin(_ packet: PackedPacket, rows: Int) throws(CollectorRefusal) -> Bool {
     if let bytes {
-      let amount = DeviceAmount(rows: rows, bytes: max(bytes, packet.metaBytes + packet.payloadBytes))
-      counted.withLock { $0 = amount }
-      devices.admission.count(device, amount)
+      let unpacked = packet.metaBytes + packet.payloadBytes + rows * Self.rowBytes
+      devices.admission.count(device, bytes: max(bytes, unpacked))
     }
     return try devices.standings.checkNow(device)
-  }
-
-  /// The packet adds nothing to the store: it is a duplicate, or the store can't take it now and it comes again.
-  func takeBack() {
-    let amount = counted.withLock { counted in
-      defer { counted = nil }
-      return counted
-    }
-    if let amount { devices.admission.giveBack(device, amount) }
   }
 
   /// - Throws: 403 for a revoked device, 503 while nothing is known.

@@ -49,7 +49,7 @@ struct Retention: Sendable {
   /// They are deleted after as many days; nil: they are kept.
   var days: Int?
   /// Shorter times of some namespaces and types.
-  var rules: [RetentionRule] = []
+  var rules: [CollectorConfiguration.RetentionRule] = []
   /// Those past their days are not deleted before these outputs took them.
   var outputs: [String] = []
   /// Of those that wait for an output; with more `onLag` decides.

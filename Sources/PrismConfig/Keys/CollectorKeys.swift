@@ -88,11 +88,8 @@ package enum CollectorKeys {
       "devicePacketPerMinute", .integer(1...1_000_000, unit: "packets"), optional: \.limits.devicePacketsPerMinute,
       isLive: false, "packets of one device in a minute, with bursts of as many; each replica counts for itself"),
     Key(
-      "deviceRowPerDay", .integer(1...1_000_000_000, unit: "rows"), at: \.limits.deviceRowsPerDay, isLive: false,
-      "rows of one device in 24 hours from its first packet; each replica counts for itself"),
-    Key(
       "deviceMBytePerDay", .mebibytes(1...1_048_576), at: \.limits.deviceBytesPerDay, isLive: false,
-      "what the packets of one device unpack to in the same 24 hours; each replica counts for itself"),
+      "rows and unpacked bytes of one device in 24 hours; each replica counts for itself"),
     Key(
       "packetPerMinute", .integer(1...1_000_000_000, unit: "packets"), optional: \.limits.packetsPerMinute,
       isLive: false, "packets of all devices in a minute, with bursts of as many; each replica counts for itself"),

@@ -80,10 +80,8 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public struct Limits: Sendable, Equatable {
     /// Of one device, with bursts of as many.
     public var devicePacketsPerMinute: Int?
-    /// Of one device in 24 hours.
-    public var deviceRowsPerDay = 1_000_000
-    /// Of what one device's packets unpack to in 24 hours.
-    public var deviceBytesPerDay = 1024 * 1_048_576
+    /// Of one device's rows and unpacked bytes, with 128 for each row.
+    public var deviceBytesPerDay = 16_384 * 1_048_576
     /// Of all devices, with bursts of as many.
     public var packetsPerMinute: Int?
     /// Devices that are let in a second after a start.

@@ -12,8 +12,8 @@ import Testing
 struct RuledRetentionTests {
   private static let day = Duration.seconds(86_400)
 
-  private static func rule(_ namespace: String, _ type: String, days: Int) -> RetentionRule {
-    RetentionRule(namespace: namespace, type: type, days: days)
+  private static func rule(_ namespace: String, _ type: String, days: Int) -> CollectorConfiguration.RetentionRule {
+    .init(namespace: namespace, type: type, days: days)
   }
 
   private static func maintain(_ rig: StoreRig, _ store: SQLitePacketStore) async throws {

@@ -240,7 +240,7 @@ struct ShippedFilesTests {
       "proxy.trusted": "[192.0.2.1]", "reader.hosts": "[prism.example]", "readerTokenFile": "keys/reader.tokens",
       "operatorTokenFile": "keys/operator.tokens", "retentionDay": "90",
       "retention": "[{namespace: shop, type: log*, day: 7}]", "devicePacketPerMinute": "600",
-      "deviceRowPerDay": "100000", "deviceMBytePerDay": "100", "packetPerMinute": "60000",
+      "deviceMBytePerDay": "1024", "packetPerMinute": "60000",
       "outputs": "[{ndjson: /var/lib/prism-collector/out, rotateMByte: 256}]",
       "notices": #"[{name: ops, url: "https://ops.example/hook"}]"#, "remoteConfig": "remote.d",
       "signingKey": "keys/signing.pem",

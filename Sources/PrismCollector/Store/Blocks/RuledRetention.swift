@@ -3,14 +3,12 @@ import PrismConfig
 import PrismPacket
 import PrismProtocol
 
-typealias RetentionRule = CollectorConfiguration.RetentionRule
-
 /// Deletes reports that are past the days of their rule (docs/collector.md, "Retention"), some blocks a step.
 ///
 /// Each rule walks through the blocks once, in the order of their ids. It notes how far it is in the transaction that changes them, so
 /// that it goes on after a kill. A list that changed begins at the first block.
 struct RuledRetention: Sendable {
-  let rules: [RetentionRule]
+  let rules: [CollectorConfiguration.RetentionRule]
 
   /// The days of a store.
   struct Days {
