@@ -16,9 +16,6 @@ struct BlockErasure: Sendable {
     builder.add(block, without: Set(ids))
     (former, kept, erased) = (head, try builder.block?.row(), ids.sorted())
   }
-
-  /// Ids that follow each other.
-  fileprivate var ranges: [ClosedRange<Int64>] { erased.reduce(into: []) { $0.append(ids: $1...$1) } }
 }
 
 extension [ClosedRange<Int64>] {
@@ -61,11 +58,11 @@ extension StoreTables {
     guard try heads(former.ids, isNewestFirst: false, limit: 2) == [former] else { return false }
     try statements.run("DELETE FROM blocks WHERE id = $1", [former.id])
     if let kept = erasure.kept { try insert(kept.head, kept.body) }
-    for ids in erasure.ranges {
-      for table in ["payloads", "output_dead"] {
-        try statements.run("DELETE FROM \(table) WHERE report BETWEEN $1 AND $2", [ids.lowerBound, ids.upperBound])
-      }
-    }
+    let erased = Set(erasure.erased)
+    // Of the partitions.
+    let days = isOnSQLite ? "" : "day BETWEEN \(Self.day("$3")) AND \(Self.day("$4")) AND"
+    try delete(erased, of: former.ids, from: "payloads WHERE \(days)", isOnSQLite ? nil : former.received)
+    try delete(erased, of: former.ids, from: "output_dead WHERE", nil)
     // No report gets the id of an erased one.
     try statements.run(
       """
@@ -73,6 +70,24 @@ extension StoreTables {
       ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE facts.value < excluded.value
       """, [former.last])
     return true
+  }
+
+  private static func day(_ time: String) -> String {
+    "(to_timestamp(\(time)::bigint / 1000.0) AT TIME ZONE 'UTC')::date"
+  }
+
+  /// Deletes the rows that erased reports have in a table: one statement for rows that follow each other there.
+  private func delete(
+    _ erased: Set<Int64>, of ids: ClosedRange<Int64>, from table: String, _ times: ClosedRange<Int64>?
+  ) throws {
+    let others = times.map { [$0.lowerBound, $0.upperBound] } ?? []
+    let known = try statements.texts(
+      "SELECT DISTINCT report FROM \(table) report BETWEEN $1 AND $2 ORDER BY report",
+      [ids.lowerBound, ids.upperBound] + others)
+    for rows in known.compactMap({ Int64($0[0]) }).split(whereSeparator: { !erased.contains($0) }) {
+      try statements.run(
+        "DELETE FROM \(table) report BETWEEN $1 AND $2", [rows[rows.startIndex], rows[rows.endIndex - 1]] + others)
+    }
   }
 
   /// Deletes the records of a device, and its streams with the ids of their packets. - Returns: how many records it had.

@@ -19,7 +19,7 @@ struct StoreTables {
 
   let statements: SQLStatements
   var records: RecordTables { RecordTables(statements.driver) }
-  private var isOnSQLite: Bool { statements.driver.dialect == .sqlite }
+  var isOnSQLite: Bool { statements.driver.dialect == .sqlite }
 
   init(_ statements: SQLStatements) { self.statements = statements }
   init(_ driver: any SQLDriver) { statements = SQLStatements(driver: driver) }
