@@ -123,7 +123,9 @@ struct DeviceLedger: Sendable, Equatable {
   /// Reports that were neither delivered nor lost when the packet was made, without those of the packet.
   var waiting: Int { max(0, unsettled - carried) }
   /// Below 0 where the accounts don't balance.
-  private var unsettled: Int { (Self.accounts + [Self.merged]).reduce(stored) { $0 - counts[$1, default: 0] } }
+  private var unsettled: Int {
+    Self.accounts.reduce(stored - counts[Self.merged, default: 0]) { $0 - counts[$1, default: 0] }
+  }
   var lost: Int { Self.lostAccounts.reduce(0) { $0 + counts[$1, default: 0] } }
 
   /// nil: it balances.

@@ -98,7 +98,7 @@ extension PageAPI {
           return !lines.isOver
         }
         guard !lines.isOver else { throw CollectorRefusal(400, ExportLines.overCause) }
-        (next, question.after) = (rest, rest == nil ? question.after : (last ?? .max) - 1)
+        if let rest { (next, question.after) = (rest, (last ?? .max) - 1) }
         try file.append(lines.head())
       }
       let rest = try await forEachPage(question, limit) { page throws(CollectorRefusal) in

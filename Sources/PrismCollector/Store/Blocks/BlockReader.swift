@@ -9,7 +9,7 @@ import Synchronization
 final class BlockReader {
   /// A page ends behind as many bytes of metas and payloads. As many of packed blocks wait to be counted.
   private static let pageBytesMax = 4 * 1_048_576
-  private static let headsPerStep = 256
+  static let headsPerStep = 256
   /// Each has a block open, of some MiB.
   private static let openersMax = 4
   /// Blocks that are counted at a time.

@@ -9,6 +9,10 @@ import PrismProtocol
 /// that it goes on after a kill. A list that changed begins at the first block.
 struct RuledRetention: Sendable {
   let rules: [CollectorConfiguration.RetentionRule]
+  /// Deleted reports of the walk that is not in the log yet.
+  private var deleted = 0
+
+  init(rules: [CollectorConfiguration.RetentionRule]) { self.rules = rules }
 
   /// The days of a store.
   struct Days {
@@ -78,12 +82,15 @@ struct RuledRetention: Sendable {
     return found.erasure?.erased.count ?? 0
   }
 
-  /// A walk is over.
-  func log(_ work: Work, reports: Int, to log: Logger) {
-    let rule = rules[work.rule]
+  /// Counts the reports that a step deleted, and logs them at the end of its walk.
+  mutating func note(_ reports: Int, of found: Found, to log: Logger) {
+    deleted += reports
+    guard found.through + 1 == found.work.end, deleted > 0 else { return }
+    let rule = rules[found.work.rule]
     log.info(
       "reports past the days of a rule of retention were deleted",
-      ["namespace": rule.namespace, "type": rule.type, "day": String(rule.days), "reports": String(reports)])
+      ["namespace": rule.namespace, "type": rule.type, "day": String(rule.days), "reports": String(deleted)])
+    deleted = 0
   }
 
   /// All walks begin again: older reports were brought over.
@@ -123,8 +130,6 @@ struct RuledRetention: Sendable {
 }
 
 extension BlockReader {
-  private static let headsPerStep = 256
-
   /// The next step of a rule: up to the first block that has reports of it.
   func next(_ work: RuledRetention.Work, of retention: RuledRetention, in tables: StoreTables) throws
     -> RuledRetention.Found

@@ -15,8 +15,7 @@ actor PostgreSQLUpkeep {
   private struct QuietWork {
     var prunedAt: Duration?
     var rewritingRestsUntil: Duration = .zero
-    /// Reports of rules that were deleted since the last line of the log.
-    var ruledReports = 0
+    var retention: RuledRetention
     let blocks = BlockReader()
   }
 
@@ -28,7 +27,7 @@ actor PostgreSQLUpkeep {
   private var servedUntil: Duration
   /// Why nothing is dropped: the two clocks; nil: they agree.
   private(set) var clockWarning: String?
-  private var quiet = QuietWork()
+  private var quiet: QuietWork
   /// Days that are due wait for an output, and have too many bytes.
   private(set) var isOverLag = false
   /// Reports that were dropped though an output had not taken them.
@@ -38,6 +37,7 @@ actor PostgreSQLUpkeep {
     session = SQLSession { PostgreSQLDriver(setup, lasting: Self.deadline) }
     (self.time, log, servedUntil) = (time, options.log, time.uptime)
     retention = options.retention
+    quiet = QuietWork(retention: RuledRetention(rules: retention.rules))
   }
 
   func close() { session.close() }
@@ -84,18 +84,13 @@ actor PostgreSQLUpkeep {
   }
 
   private func deleteByRule() throws -> Bool {
-    let rules = RuledRetention(rules: retention.rules)
-    guard !rules.rules.isEmpty else { return false }
+    guard !retention.rules.isEmpty else { return false }
     return try step { statements in
       let tables = StoreTables(statements)
       let days = try PostgreSQLDays(statements: statements).ruled(retention, end: try statements.driver.horizon())
-      guard let work = try rules.work(in: days, statements) else { return false }
-      let found = try quiet.blocks.next(work, of: rules, in: tables)
-      quiet.ruledReports += try rules.carryOut(found, tables)
-      if found.through + 1 == work.end, quiet.ruledReports > 0 {
-        rules.log(work, reports: quiet.ruledReports, to: log)
-        quiet.ruledReports = 0
-      }
+      guard let work = try quiet.retention.work(in: days, statements) else { return false }
+      let found = try quiet.blocks.next(work, of: quiet.retention, in: tables)
+      quiet.retention.note(try quiet.retention.carryOut(found, tables), of: found, to: log)
       return true
     }
   }

@@ -26,9 +26,7 @@ struct SQLiteMaintenance {
   private(set) var skipped: [String: Int] = [:]
   /// No blocks are merged or rewritten before, in uptime.
   var rewritingRestsUntil: Duration = .zero
-  let retention: RuledRetention
-  /// Reports of rules that were deleted since the last line of the log.
-  private var ruledReports = 0
+  private(set) var retention: RuledRetention
 
   init(_ files: DatabaseFiles, _ options: SQLitePacketStore.Options) {
     (self.files, self.options, retention) = (files, options, RuledRetention(rules: options.retention.rules))
@@ -109,12 +107,8 @@ struct SQLiteMaintenance {
   }
 
   mutating func carryOut(_ found: RuledRetention.Found, in database: PacketDatabase) throws {
-    ruledReports += try database.session.perform(isWriting: true) {
-      try retention.carryOut(found, StoreTables($0))
-    }
-    guard found.through + 1 == found.work.end, ruledReports > 0 else { return }
-    retention.log(found.work, reports: ruledReports, to: options.log)
-    ruledReports = 0
+    let reports = try database.session.perform(isWriting: true) { try retention.carryOut(found, StoreTables($0)) }
+    retention.note(reports, of: found, to: options.log)
   }
 
   /// The first report that an output still waits for; nil: there is no output.
