@@ -2,8 +2,8 @@
 
 import { address, get, post, text } from "./api.js";
 import { bars, sparkline } from "./chart.js";
-import { acting, definition, empty, h, note, section, table } from "./dom.js";
-import { ago, bytes, count, real, time } from "./format.js";
+import { acting, definition, empty, h, note, portion, section, table } from "./dom.js";
+import { ago, atLeast, bytes, count, real, time } from "./format.js";
 import { go, link, rangePicker, times } from "./route.js";
 import { tree } from "./tree.js";
 
@@ -12,6 +12,11 @@ const PAYLOAD_MAX = 65536;
 const STATES = [["unresolved", "not resolved"], ["open", "open"], ["regressed", "regressed"], ["resolved", "resolved"], ["ignored", "ignored"], ["all", "all"]];
 const KINDS = { open: "", resolved: "good", ignored: "", regressed: "bad" };
 const DAY = 86400000;
+/** Reports around a crash came this many milliseconds before or after it. */
+const AROUND = 300000;
+const THREADS_MAX = 64;
+/** How systemd-coredump, gdb, Swift, Go and Python head the stack of a thread. */
+const THREAD = /^(Stack trace of thread \d+|Thread \d+[ :]|goroutine \d+ \[|(Current t|T)hread 0x)/;
 
 function stateTag(group) {
   return group.state === "open" ? null : h("span", { class: `tag ${KINDS[group.state]}` }, group.state);
@@ -93,9 +98,9 @@ export async function crashes({ query, signal }) {
   const columns = [
     { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", " ", stateTag(group), h("span", { class: "sub" }, [group.frame ?? "no stack", group.assignee?.text].filter(Boolean).join(" · "))) },
     { title: "Trend", cell: (group) => sparkline(group.trend, `${group.count} crashes over time`) },
-    { title: "Count", number: true, cell: (group) => count(group.count) },
-    ...(query.get("device") ? [{ title: "On this device", number: true, cell: (group) => count(group.deviceCount) }] : []),
-    { title: "Devices", number: true, cell: (group) => count(group.devices) },
+    { title: "Count", number: true, cell: (group) => atLeast(group.count, found.isWhole) },
+    ...(query.get("device") ? [{ title: "On this device", number: true, cell: (group) => atLeast(group.deviceCount, found.isWhole) }] : []),
+    { title: "Devices", number: true, cell: (group) => atLeast(group.devices, found.isWhole) },
     { title: "Versions", cell: (group) => group.versions.filter(Boolean).join(", ") || "–" },
     { title: "First", cell: (group) => h("span", { title: time(group.firstTime) }, ago(group.firstTime, found.until)) },
     { title: "Last", cell: (group) => h("span", { title: time(group.lastTime) }, ago(group.lastTime, found.until)) },
@@ -104,7 +109,7 @@ export async function crashes({ query, signal }) {
   return h("div", null, h("div", { class: "head" }, h("h1", null, "Crashes"), h("div", { class: "tools" }, h("label", { class: "field" }, h("span", null, "State"), h("select", { id: "state", onchange: (event) => go("/crashes", { ...Object.fromEntries(query), state: event.target.value }) }, STATES.map(([value, title]) => h("option", { value, selected: value === state }, title)))),
     rangePicker(query, "30d", (change) => go("/crashes", { ...Object.fromEntries(query), ...change })))),
     device && h("ul", { class: "chips", "aria-label": "Filters" }, h("li", null, h("span", null, `device = ${device}`), h("button", { type: "button", "aria-label": "Remove the filter", onclick: () => go("/crashes", { ...Object.fromEntries(query), device: null }) }, "×"))),
-    found.groups.length > 0 && h("p", { class: "quiet" }, `${count(found.count)} crashes in ${count(found.total)} groups, from ${time(found.since)} to ${time(Math.min(found.until, Number(until)))}`),
+    found.groups.length > 0 && h("p", { class: "quiet" }, `${atLeast(found.count, found.isWhole)} crashes in ${atLeast(found.total, found.isWhole)} groups, from ${time(found.since)} to ${time(Math.min(found.until, Number(until)))}`),
     !found.isWhole && note("warn", "Not all crashes are read yet: the collector goes on with each look. ", h("button", { type: "button", onclick: () => go("/crashes", Object.fromEntries(query)) }, "Look again")),
     found.leftOut > 0 && note("warn", `${count(found.leftOut)} crashes are of groups beyond the 5,000 that are kept.`),
     found.groups.length === 0
@@ -141,7 +146,7 @@ async function symbols(signal) {
     found.missing.length > 0 && table("Builds without a debug file", [{ title: "Program", cell: (one) => one.module }, { title: "Build id", wide: true, cell: (one) => h("code", null, one.buildId) }, { title: "Crashes", number: true, cell: (one) => count(one.crashes) }], found.missing.slice(0, 20)));
 }
 
-async function payloadPart(report) {
+function payloadPart(report) {
   if (report.payloadBytes === null) return h("p", { class: "quiet" }, "This report has no payload.");
   const box = h("div", { class: "payload" });
   const show = h("button", { type: "button", onclick: async () => {
@@ -156,6 +161,25 @@ async function payloadPart(report) {
   return [h("p", { class: "tools" }, show, h("a", { class: "button", href: address(`/reports/${report.id}/payload`), download: `report-${report.id}.bin` }, "Download")), box];
 }
 
+/** The stacks of all threads in the text of a payload, which ends one with an empty line. */
+function threads(payload) {
+  const found = [];
+  let current = null;
+  for (const line of (payload?.text ?? "").split("\n")) {
+    if (THREAD.test(line) && found.length < THREADS_MAX) found.push(current = { title: line.replace(/:$/, ""), lines: [] });
+    else if (line.trim() !== "") current?.lines.push(line);
+    else if (current?.lines.length > 0) current = null;
+  }
+  if (found.length < 2) return null;
+  return section(`${payload.isCut ? "≥ " : ""}${count(found.length)} threads`, found.map(({ title, lines }) => h("details", null, h("summary", null, title), h("pre", { tabindex: "0", "aria-label": title }, lines.join("\n")))));
+}
+
+/** The registers of the thread that crashed. */
+function registers(meta) {
+  const all = Object.entries(meta?.registers ?? {}).filter(([, value]) => typeof value !== "object");
+  return all.length > 0 && section("Registers", definition(all.map(([name, value]) => [name, h("code", null, value)])));
+}
+
 /** The notes, reports and log lines before a crash. */
 function timeline(meta, happened) {
   const lines = Array.isArray(meta?.breadcrumbs) ? meta.breadcrumbs.filter((one) => typeof one?.text === "string") : [];
@@ -167,22 +191,27 @@ function timeline(meta, happened) {
 }
 
 export async function crash({ query, signal, reader, again }) {
-  const { group, stack, devices, versions, reports, comments, key, groupedBy, trendEnd } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
+  const { group, stack, devices, versions, reports, comments, key, groupedBy, trendEnd, isWhole, similar } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
   const shown = query.get("report") ?? reports[0];
   let report = null;
   try { report = await get(`/reports/${encodeURIComponent(shown)}`, {}, signal); } catch (error) { if (error.status !== 404) throw error; }
+  const stacks = report?.payloadBytes ? await text(`/reports/${report.id}/payload`, PAYLOAD_MAX).catch(() => null) : null;
   const width = (14 * DAY) / group.trend.length;
   const first = trendEnd - group.trend.length * width;
   const trend = { first, since: first, until: trendEnd, bucketMilliseconds: width, groups: ["crashes"], buckets: group.trend.map((value, place) => ({ time: first + place * width, counts: { crashes: value } })) };
-  const share = (title, rows, cell) => section(title, table(title, [{ title, wide: true, cell }, { title: "Crashes", number: true, cell: (row) => count(row.count) }], rows.slice(0, 10)), rows.length > 10 && h("p", { class: "quiet" }, `and ${count(rows.length - 10)} more`));
+  const share = (title, rows, cell) => section(title, table(title, [{ title, wide: true, cell }, { title: "Crashes", narrow: true, cell: (row) => portion(row.count, rows[0].count, count(row.count)) }], rows.slice(0, 10)), rows.length > 10 && h("p", { class: "quiet" }, `and ${count(rows.length - 10)} more`));
   return h("div", { "data-title": [group.reason || "Crash", group.frame].filter(Boolean).join(" in ") }, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)", " ", stateTag(group)), reader.role === "operator" && controls(group, versions, again)),
     h("p", { class: "mono sub" }, group.frame ?? "no stack"), told(group),
-    definition([["Crashes, of all times", count(group.total)], ["Devices, of all times", count(group.totalDevices)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
-    h("div", { class: "columns even" }, section("Frames", frameList(stack)), section(`${count(group.count)} crashes in the last 14 days`, bars("Crashes", trend))),
+    definition([["Crashes, of all times", atLeast(group.total, isWhole)], ["Devices, of all times", atLeast(group.totalDevices, isWhole)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
+    h("div", { class: "columns even" }, section("Frames", frameList(stack)), section(`${atLeast(group.count, isWhole)} crashes in the last 14 days`, bars("Crashes", trend))),
     h("div", { class: "columns two" }, share("Versions", versions, (row) => row.version || "(unknown)"), share("Devices", devices, (row) => h("a", { class: "mono", href: link("/device", { id: row.device }) }, row.device))),
+    similar.length > 0 && section("Similar groups", table("Similar groups", [
+      { title: "Crash", wide: true, cell: (one) => h("a", { href: link("/crash", { id: one.fingerprint }) }, one.reason || "(no reason)", h("span", { class: "sub" }, one.frame ?? "no stack")) },
+      { title: "Functions in common", number: true, cell: (one) => count(one.shared) }, { title: "Crashes", number: true, cell: (one) => atLeast(one.total, isWhole) }], similar)),
     notes(group, comments, reader.role === "operator", again), grouping(group, key, groupedBy, reader.role === "operator", again),
     section("Reports", h("label", { class: "field" }, h("span", null, "Report"), h("select", { id: "report", onchange: (event) => go("/crash", { id: group.fingerprint, report: event.target.value }) },
       reports.map((id, place) => h("option", { value: id, selected: String(id) === String(shown) }, place === 0 ? `${id} (the newest)` : id)))),
     report === null ? empty("This report is gone.", "Retention has deleted it. Choose another one.") : [definition([["Received", time(report.receivedTime)], ["Device", h("a", { href: link("/device", { id: report.device }) }, report.device)], ["Report", h("code", null, report.reportId)]]),
-      timeline(report.meta, report.meta?.crashTime ?? report.createdTime), await payloadPart(report), tree(report.meta ?? {})]));
+      h("p", null, h("a", { class: "button", href: link("/explorer", { device: report.device, since: report.receivedTime - AROUND, until: report.receivedTime + AROUND }) }, "Reports of this device around it")),
+      registers(report.meta), threads(stacks), timeline(report.meta, report.meta?.crashTime ?? report.createdTime), payloadPart(report), tree(report.meta ?? {})]));
 }

@@ -5,6 +5,8 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 const precise = new Intl.NumberFormat("en", { maximumSignificantDigits: 5 });
 
 export const count = (value) => (value === null || value === undefined ? "–" : whole.format(value));
+/** A count, or what is known of it while not all is read. */
+export const atLeast = (value, isWhole) => (isWhole ? "" : "≥ ") + count(value);
 export const brief = (value) => (Math.abs(value) < 10000 ? precise.format(value) : short.format(value));
 export const real = (value) => (value === null || value === undefined ? "–" : precise.format(value));
 

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { sparkline } from "./chart.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
-import { count, real, span, time } from "./format.js";
+import { atLeast, count, real, span, time } from "./format.js";
 import { go, link } from "./route.js";
 
 const DAYS = [["7", "7 days"], ["14", "14 days"], ["30", "30 days"], ["90", "90 days"]];
@@ -41,8 +41,8 @@ export async function releases({ query, signal }) {
   const columns = [
     { title: "Version", wide: true, cell: (one) => [h("a", { class: "strong", href: link("/releases", { days, namespace: one.namespace, app: one.app }) }, `${one.app} ${nameOf(one)}`), h("span", { class: "sub" }, one.namespace)] },
     { title: "Adoption", cell: (one) => [sparkline(one.days.map((day) => Math.round((day.adoption ?? 0) * 100)), `${percent(one.adoption)} of the time in use`), " ", percent(one.adoption)] },
-    { title: "In use", number: true, cell: (one) => span(one.seconds) },
-    { title: "Devices", number: true, cell: (one) => [count(one.devices), one.missingDevices > 0 && h("span", { class: "sub" }, `${count(one.missingDevices)} with lost hours`)] },
+    { title: "In use", number: true, cell: (one) => (found.isWhole ? "" : "≥ ") + span(one.seconds) },
+    { title: "Devices", number: true, cell: (one) => [atLeast(one.devices, found.isWhole), one.missingDevices > 0 && h("span", { class: "sub" }, `${count(one.missingDevices)} with lost hours`)] },
     { title: "Crash-free sessions", number: true, cell: (one) => percent(one.crashFreeSessions) },
     { title: "Crash-free devices", number: true, cell: (one) => percent(one.crashFreeDevices) },
     { title: "Crash-free hours", number: true, cell: (one) => percent(one.crashFreeHours) },

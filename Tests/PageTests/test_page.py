@@ -89,6 +89,20 @@ class FilledTests(PageCase):
         frames = self.window.script("return [...document.querySelectorAll('.frames code')].map((one) => one.textContent)")
         self.assertGreater(len(frames), 0)
 
+    def test_a_crash_leads_to_the_reports_around_it_and_shows_its_versions_as_bars(self):
+        group = self.collector.get("/crashes?since=0")["groups"][0]["fingerprint"]
+        self.open(f"/crash?id={group}")
+        self.assertGreater(len(self.window.script("return [...document.querySelectorAll('.share i')].filter((one) => one.style.width)")), 1)
+        self.assertNotIn("≥", self.text())
+        address = self.window.script("return [...document.querySelectorAll('main a')].find((one) => one.textContent === 'Reports of this device around it').hash")
+        self.open(address.removeprefix("#"))
+        self.check("reports around a crash")
+        self.assertIn("appCrash", self.text())
+
+    def test_counts_that_are_not_whole_say_so_themselves(self):
+        words = self.window.script("const { atLeast } = await import('/format.js'); return [atLeast(1234, true), atLeast(1234, false)]")
+        self.assertEqual(words, ["1,234", "≥ 1,234"])
+
     def test_an_operator_tests_a_receiver_and_drops_the_notice(self):
         sign_in(self.window, self.collector, rig.OPERATOR)
         try:

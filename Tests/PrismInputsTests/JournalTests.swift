@@ -170,6 +170,25 @@ import Testing
     }
   }
 
+  @Test("a coredump has the frames of the thread that died, and as many as leave room for the rest of the meta")
+  func threads() {
+    let id = "00112233445566778899aabbccddeeff00112233"
+    let frame = { (number: Int, name: String) in "#\(number)  0x000055d0 \(name) (/usr/bin/shop + 0x\(number))" }
+    let text = """
+      Module /usr/bin/shop with build-id \(id)
+      Stack trace of thread 1:
+      \((0..<30).map { frame($0, "panic\($0)") }.joined(separator: "\n"))
+
+      Stack trace of thread 2:
+      \(frame(0, "idle"))
+      """
+    let frames = CoredumpFrames(text, packages: nil, executable: nil).frames
+    #expect(frames.count == 30 && frames.last?["function"] == "panic29", "panic machinery hides no frame of the app")
+    let long = (0..<60).map { frame($0, String(repeating: "x", count: 250)) }.joined(separator: "\n")
+    let kept = CoredumpFrames("Module shop with build-id \(id)\n" + long, packages: nil, executable: nil).frames
+    #expect(kept.count > 8 && kept.reduce(0) { $0 + $1.bytes.count } <= 6144)
+  }
+
   @Test(
     "a sender is the user that the journal says, or no user: never root for want of a field",
     arguments: [

@@ -171,7 +171,7 @@ struct CrashFrame: Sendable, Equatable {
   }
 
   /// Without line and column.
-  private static func path(_ text: Substring) -> String {
+  static func path(_ text: Substring) -> String {
     var parts = text.split(separator: ":", omittingEmptySubsequences: false)
     while parts.count > 1, parts.last?.allSatisfy({ $0.isASCII && $0.isNumber }) == true { parts.removeLast() }
     let path = parts.joined(separator: ":")

@@ -12,7 +12,7 @@ struct CrashFrameTable: Sendable {
 
   /// The number of the rules of grouping. A change of this table, or of how a key is made, gets the next one. States of
   /// crashes note it, and move to the groups of the new rules.
-  static let version = 3
+  static let version = 4
 
   private let exact: Set<String>
   /// Begins of names, by their first byte.

@@ -3,6 +3,7 @@ import PrismProtocol
 /// Crashes with one fingerprint.
 struct CrashGroup: Sendable {
   private static let devicesMax = 10_000, versionsMax = 50, namespacesMax = 50, reportsMax = 50, rulesMax = 200
+  private static let similarMax = 5
   static let hour: Int64 = 3_600_000
   private static let hoursMax = 24 * 30
 
@@ -117,6 +118,21 @@ struct CrashGroup: Sendable {
         "module": frame.module, "buildId": frame.buildID,
         "offset": frame.offset.map { "0x" + String($0, radix: 16) }, "isInline": frame.isInline,
         "isApp": own.contains(place),
+      ])
+    }
+  }
+
+  /// The groups that share functions of the app with this one, those that share most first. Every C program has a `main`.
+  func similar(in all: some Sequence<CrashGroup>) -> [JSONValue] {
+    let own = Set(CrashFingerprint.parts(frames)).subtracting(["main"])
+    let found = all.lazy.filter { $0.fingerprint != fingerprint }.map { other in
+      (other: other, shared: own.intersection(other.frames.lazy.compactMap(\.function)).count)
+    }.filter { $0.shared > 0 }
+    let order = { (one: (other: CrashGroup, shared: Int)) in (one.shared, one.other.lastTime, one.other.fingerprint) }
+    return found.sorted { order($1) < order($0) }.prefix(Self.similarMax).map {
+      JSONValue([
+        "fingerprint": $0.other.fingerprint, "reason": $0.other.reason, "frame": $0.other.frame,
+        "total": $0.other.count, "shared": $0.shared,
       ])
     }
   }

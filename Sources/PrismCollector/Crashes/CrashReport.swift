@@ -29,8 +29,7 @@ struct CrashReport: Sendable {
   init(_ stored: StoredReport) {
     (report, receivedTime, device, namespace) = (stored.id, stored.receivedTime, stored.device, stored.namespace)
     (reportID, firstRow) = (stored.reportID, stored.id)
-    let created = stored.createdTime.flatMap { $0 < PacketID.firstSetTime ? nil : $0 }
-    happenedTime = min(created ?? stored.receivedTime, stored.receivedTime)
+    happenedTime = stored.happenedTime
     let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
     let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
     versionName = [word(["APP_NAME"]), word(["APP_VERSION"])].filter { !$0.isEmpty }.joined(separator: " ")

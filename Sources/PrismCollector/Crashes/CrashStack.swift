@@ -8,6 +8,8 @@ enum CrashStack {
   /// With functions that are inlined.
   private static let namedMax = 128
   private static let keys = ["stack", "frames", "backtrace", "stacktrace", "stackTrace", "traceback"]
+  /// Words of a crash that may have its stack in further lines, as logs have them.
+  private static let texts = ["exception.stacktrace", "exception", "error", "message", "MESSAGE"]
 
   static func frames(meta: JSONValue, payload: [UInt8]?) -> [CrashFrame] {
     for key in keys {
@@ -15,8 +17,15 @@ enum CrashStack {
       let frames = value.array.map(frames(ofList:)) ?? value.string.map(frames(of:)) ?? []
       if !frames.isEmpty { return frames }
     }
-    guard let payload else { return [] }
-    return frames(of: String(decoding: payload.prefix(payloadBytesMax), as: UTF8.self))
+    let whole = payload.map { frames(of: String(decoding: $0.prefix(payloadBytesMax), as: UTF8.self)) } ?? []
+    guard whole.isEmpty else { return whole }
+    return texts.lazy.compactMap { meta[$0]?.string.map(broken) }.filter { $0.utf8.contains(UInt8(ascii: "\n")) }
+      .map(frames(of:)).first { !$0.isEmpty } ?? []
+  }
+
+  /// The text in lines. A syslog daemon writes the end of a line as `#012`.
+  private static func broken(_ text: String) -> String {
+    text.utf8.contains(UInt8(ascii: "\n")) ? text : text.replacing("#012", with: "\n")
   }
 
   private static func cut(_ text: Substring) -> String {
@@ -76,10 +85,16 @@ enum CrashStack {
   // MARK: Texts
 
   static func frames(of text: String) -> [CrashFrame] {
-    let lines = text.split(separator: "\n", maxSplits: 4000, omittingEmptySubsequences: false).prefix(4000)
+    let lines = broken(text).split(separator: "\n", maxSplits: 4000, omittingEmptySubsequences: false).prefix(4000)
     if lines.first.map(isAddress) == true { return addresses(Array(lines)) }
     if let routine = lines.firstIndex(where: { $0.hasPrefix("goroutine ") }) {
       return Array(goFrames(lines[(routine + 1)...].prefix { !$0.isEmpty }).prefix(framesMax))
+    }
+    // faulthandler writes the innermost frame first, and the thread of the fault among the others.
+    if let head = lines.firstIndex(where: { $0.hasPrefix("Current thread 0x") })
+      ?? lines.firstIndex(where: { $0.hasSuffix("(most recent call first):") })
+    {
+      return Array(lines[(head + 1)...].prefix { !$0.isEmpty }.compactMap(pythonFrame).prefix(framesMax))
     }
     let python = lines.compactMap(pythonFrame)
     if !python.isEmpty { return Array(python.reversed().prefix(framesMax)) }
@@ -88,13 +103,15 @@ enum CrashStack {
 
   /// The numbered lines of the first thread, or lines in a form of their own.
   private static func frames(ofLines lines: ArraySlice<Substring>) -> [CrashFrame] {
-    var frames: [CrashFrame] = []
+    var (frames, isNumbered) = ([CrashFrame](), false)
     for line in lines where frames.count < framesMax {
+      defer { isNumbered = NumberedLine(line) != nil }
       if let numbered = NumberedLine(line) {
         if numbered.number == 0, !frames.isEmpty { break }
         if !numbered.isLeftOut { frames.append(CrashFrame(cut(numbered.rest))) }
-      } else if let place = rustPlace(line.trimmed) {
-        if !frames.isEmpty { frames[frames.count - 1].file = place }
+      } else if isNumbered, line.trimmed.hasPrefix("at ") {
+        // The second line of a frame of Rust: `at ./src/main.rs:4:5`.
+        if !frames.isEmpty { frames[frames.count - 1].file = CrashFrame.path(line.trimmed.dropFirst(3)) }
       } else if let own = unnumbered(line.trimmed) {
         frames.append(CrashFrame(cut(own)))
       }
@@ -102,15 +119,10 @@ enum CrashStack {
     return frames
   }
 
-  /// The second line of a frame: `at ./src/main.rs:4:5`.
-  private static func rustPlace(_ line: Substring) -> String? {
-    guard line.hasPrefix("at "), let end = line.firstPlace(of: ".rs:") else { return nil }
-    return String(line[line.index(line.startIndex, offsetBy: 3)..<end.lowerBound]) + ".rs"
-  }
-
-  /// `at total (cart.js:7:3)`, `./shop(pay+0x1c) [0x55d0]`, `pay+0x1c/0x80 [shop]`. The kernel's `? pay` is a guess of it.
+  /// `at total (cart.js:7:3)`, with a brace where Node shows the error's members, `./shop(pay+0x1c) [0x55d0]`, and
+  /// `pay+0x1c/0x80 [shop]`. The kernel's `? pay` is a guess of it.
   private static func unnumbered(_ line: Substring) -> Substring? {
-    if line.hasPrefix("at ") { return line.dropFirst(3) }
+    if line.hasPrefix("at ") { return line.dropFirst(3).dropLast(line.hasSuffix(" {") ? 2 : 0) }
     if line.hasSuffix("]"), line.contains("("), line.lastRange(of: "[0x") != nil { return line }
     let stamp =
       line.hasPrefix("[") ? line.firstIndex(of: "]").map { line[line.index(after: $0)...].trimmed } ?? line : line
@@ -151,14 +163,15 @@ enum CrashStack {
 
   // MARK: Languages
 
-  /// `  File "/srv/app.py", line 7, in total`
+  /// `  File "/srv/app.py", line 7, in total`; behind bars in a group of exceptions, without the comma by faulthandler.
   private static func pythonFrame(_ line: Substring) -> CrashFrame? {
-    let line = line.drop { $0 == " " }
+    let line = line.drop { " |+".contains($0) }
     guard line.hasPrefix("File \""), let end = line.firstPlace(of: "\", line ") else { return nil }
     let file = line[line.index(line.startIndex, offsetBy: 6)..<end.lowerBound]
-    let rest = line[end.upperBound...].split(separator: ",", maxSplits: 1)
-    guard let number = rest.first else { return nil }
-    let function = rest.count == 2 && rest[1].hasPrefix(" in ") ? String(rest[1].dropFirst(4)) : "<module>"
+    let number = line[end.upperBound...].prefix { $0.isASCII && $0.isNumber }
+    let rest = line[number.endIndex...].drop { $0 == "," }
+    guard !number.isEmpty else { return nil }
+    let function = rest.hasPrefix(" in ") ? String(rest.dropFirst(4)) : "<module>"
     return CrashFrame(
       text: cut("\(function) (\(file):\(number))"[...]), name: function, module: nil, file: String(file))
   }
@@ -166,7 +179,7 @@ enum CrashStack {
   /// `main.total(...)`, and under it the place, which begins with a tab.
   private static func goFrames(_ lines: ArraySlice<Substring>) -> [CrashFrame] {
     var frames: [CrashFrame] = []
-    for line in lines where !line.hasPrefix("created by ") {
+    for line in lines where !line.hasPrefix("created by ") && !line.hasPrefix("exit status ") {
       if !line.hasPrefix("\t") {
         frames.append(CrashFrame(text: cut(line), name: cut(line), module: nil, file: nil))
       } else if let place = line.trimmed.split(separator: " ").first, frames.last?.file == nil, !frames.isEmpty {

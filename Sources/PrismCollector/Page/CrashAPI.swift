@@ -76,7 +76,8 @@ struct CrashAPI: PageAnswers {
     let trendEnd = (now / CrashGroup.hour + 1) * CrashGroup.hour
     return PageAPI.json(
       of: group.details(Self.described(summary, state)).adding([
-        "comments": state?.facts.comments ?? [], "trendEnd": trendEnd,
+        "comments": state?.facts.comments ?? [], "trendEnd": trendEnd, "isWhole": found.newest != nil,
+        "similar": group.similar(in: found.all.values),
       ]))
   }
 

@@ -33,8 +33,7 @@ struct ReleaseReport: Sendable {
     else { return nil }
     (device, namespace, receivedTime) = (stored.device, stored.namespace, stored.receivedTime)
     (self.book, self.number, chainIsBroken) = (String(book.prefix(16)), number, stored.chainIsBroken)
-    let created = stored.createdTime.flatMap { $0 < PacketID.firstSetTime ? nil : $0 }
-    endTime = min(created ?? stored.receivedTime, stored.receivedTime)
+    endTime = stored.happenedTime
     isFurther = meta["part"]?.int ?? 0 > 0
     let limit = min(max(0, meta["seconds"]?.int ?? 0), Self.secondsMax)
     seconds = limit

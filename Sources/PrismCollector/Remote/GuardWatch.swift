@@ -16,6 +16,22 @@ actor GuardWatch {
     let begin: Int64
     var cursor: Int64
     var count: GuardCount
+
+    /// Counts a report that happened since counting began.
+    mutating func take(_ stored: StoredReport, _ rollout: Rollout, _ history: RolloutHistory, _ holders: Set<String>) {
+      let rule = count.rule
+      if stored.type == rule.type {
+        let time = stored.happenedTime
+        guard time >= begin, (rule.namespace ?? stored.namespace) == stored.namespace,
+          let arm = history.arm(of: stored.device, time...time, in: rollout, holders: holders)
+        else { return }
+        count.note(stored.device, arm)
+      }
+      guard stored.type == ReleaseReport.type, let report = ReleaseReport(stored), report.beginTime >= begin,
+        let arm = history.arm(of: report.device, report.beginTime...report.endTime, in: rollout, holders: holders)
+      else { return }
+      count.take(report, arm)
+    }
   }
 
   private var state: State?
@@ -56,7 +72,7 @@ actor GuardWatch {
       throw error
     }
     collector.log.warning(
-      "a rollout ended itself: the chosen devices crash more often",
+      "a rollout ended itself: the chosen devices are worse than the others",
       ["rollout": String(rollout.id), "did": rule.action.rawValue, "reason": reason])
   }
 
@@ -73,12 +89,15 @@ actor GuardWatch {
       own.cursor = max(0, (windows.map(\.lowerBound).min() ?? newest + 1) - 1)
     }
     while own.cursor < newest, time.uptime - started < Self.budget {
-      let (reports, end) = try await collector.store.reports(
+      var (reports, end) = try await collector.store.reports(
         .everything, of: ReleaseReport.type, after: own.cursor, upTo: newest)
-      for report in reports.compactMap(ReleaseReport.init) where report.beginTime >= own.begin {
-        guard let arm = history.arm(of: report, in: rollout, holders: holders) else { continue }
-        own.count.take(report, arm)
+      if let type = own.count.rule.type {
+        // The part of both types that ends first; its rows in their order, so that replicas agree.
+        let counted = try await collector.store.reports(.everything, of: type, after: own.cursor, upTo: end)
+        end = counted.end
+        reports = (reports.filter { $0.id <= end } + counted.reports).sorted { $0.id < $1.id }
       }
+      for report in reports { own.take(report, rollout, history, holders) }
       own.cursor = end
     }
     if own.cursor >= newest { own.count.end(before: time.unixMilliseconds) }
@@ -103,14 +122,16 @@ extension RolloutHistory {
     return own[stopped + 1].time
   }
 
-  /// The side of a device in the whole hour of a report. - Parameter holders: devices that got what is rolled out.
-  /// - Returns: nil: it may have changed within the hour, or the device is chosen and has not got it.
-  func arm(of report: ReleaseReport, in rollout: Rollout, holders: Set<String>) -> GuardCount.Arm? {
+  /// The side of a device in the whole of a time. - Parameter holders: devices that got what is rolled out.
+  /// - Returns: nil: it may have changed within that time, or the device is chosen and has not got it.
+  func arm(
+    of device: String, _ time: ClosedRange<Int64>, in rollout: Rollout, holders: Set<String>
+  ) -> GuardCount.Arm? {
     let chosen = events.first {
-      $0.rollout == rollout.id && $0.state == .running && $0.reach.includes(report.device, of: rollout.id)
+      $0.rollout == rollout.id && $0.state == .running && $0.reach.includes(device, of: rollout.id)
     }
     guard let chosen else { return .others }
-    if report.beginTime >= chosen.time { return holders.contains(report.device) ? .chosen : nil }
-    return report.endTime <= chosen.time ? .others : nil
+    if time.lowerBound >= chosen.time { return holders.contains(device) ? .chosen : nil }
+    return time.upperBound <= chosen.time ? .others : nil
   }
 }

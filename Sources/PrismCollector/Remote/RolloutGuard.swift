@@ -1,20 +1,36 @@
 import PrismBase
 import PrismProtocol
 
-/// The condition under which a rollout ends itself: the chosen devices crash more often than the others (docs/releases.md).
+/// The condition under which a rollout ends itself: the chosen devices crash, or send reports of a type, more often than the others
+/// (docs/releases.md).
 struct RolloutGuard: Sendable, Equatable {
-  static let members = ["rate", "namespace", "app", "worse", "hours", "action"]
+  static let members = ["rate", "type", "namespace", "app", "worse", "hours", "action"]
 
-  /// The rates that are compared: crashes by the time in use, or by sessions.
-  enum Rate: String, Sendable, CaseIterable { case crashFreeHours, crashFreeSessions }
+  /// The rates that are compared. A device counts until its first event.
+  enum Rate: String, Sendable, CaseIterable {
+    /// Crashes by the time in use, sessions that ended by one, devices with one by the hours that they report, and reports of
+    /// a type by these hours.
+    case crashFreeHours, crashFreeSessions, crashFreeDevices, reports
+
+    /// The measure of the exposure until an event.
+    var unit: String {
+      switch self {
+      case .crashFreeHours: "hours"
+      case .crashFreeSessions: "sessions"
+      case .crashFreeDevices, .reports: "device hours"
+      }
+    }
+  }
   enum Action: String, Sendable, CaseIterable { case rollBack, pause }
 
   var rate = Rate.crashFreeHours
+  /// The type of the reports that are counted; nil: of the other rates.
+  var type: String?
   /// Of these reports only; nil: of all.
   var namespace: String?, app: String?
   /// Percent by which the rate may be worse.
   var worse = 10
-  /// Hours in use of the chosen devices, before which there is no verdict.
+  /// Hours of the chosen devices, before which there is no verdict: in use, or reported for the rate of reports.
   var hours = 24
   var action = Action.rollBack
 
@@ -29,9 +45,18 @@ struct RolloutGuard: Sendable, Equatable {
     }
     rate = try Self.word(json, "rate") ?? rate
     action = try Self.word(json, "action") ?? action
+    type = try Self.text(json, "type")
     (namespace, app) = (try Self.text(json, "namespace"), try Self.text(json, "app"))
     worse = try Self.number(json, "worse", 0...1000) ?? worse
     hours = try Self.number(json, "hours", 1...1_000_000) ?? hours
+    guard (rate == .reports) == (type != nil), type.map({ ReportType($0) != nil && $0 != ReleaseReport.type }) != false
+    else {
+      throw CollectorRefusal(
+        400, "guard.type: name the type of the reports that are counted, such as lag, with the rate reports only")
+    }
+    guard rate != .reports || app == nil else {
+      throw CollectorRefusal(400, "guard.app: the rate reports counts those of all apps; leave it out")
+    }
   }
 
   private static func word<Word: RawRepresentable<String> & CaseIterable>(
@@ -66,7 +91,7 @@ struct RolloutGuard: Sendable, Equatable {
 
   var json: JSONValue {
     JSONValue([
-      "rate": rate.rawValue, "namespace": namespace, "app": app, "worse": worse, "hours": hours,
+      "rate": rate.rawValue, "type": type, "namespace": namespace, "app": app, "worse": worse, "hours": hours,
       "action": action.rawValue,
     ])
   }
@@ -89,6 +114,8 @@ struct GuardCount: Sendable {
   private var current: (number: Int64, chosen: RateTest.Arm, others: RateTest.Arm) = (0, .init(), .init())
   /// Devices that crashed: each counts until then. Else one that crashes each minute would count as many.
   private var crashed: Set<String> = []
+  /// By device: the side that sent a report of the type. It counts with the device's next hour of this side.
+  private var sent: [String: Arm] = [:]
   private(set) var chosenSeconds = 0
   private(set) var devices: (chosen: Set<String>, others: Set<String>) = ([], [])
 
@@ -101,13 +128,8 @@ struct GuardCount: Sendable {
   mutating func take(_ report: ReleaseReport, _ arm: Arm) {
     end(before: report.receivedTime)
     guard rule.namespace ?? report.namespace == report.namespace, !crashed.contains(report.device) else { return }
-    var new = RateTest.Arm()
-    for use in report.uses where (rule.app ?? use.app) == use.app {
-      let bad = rule.rate == .crashFreeHours ? use.crashes : use.crashedSessions
-      new.exposure += rule.rate == .crashFreeHours ? Double(use.seconds) / 3600 : Double(use.sessions)
-      if bad > 0 { new.events = 1 }
-      if arm == .chosen { chosenSeconds += use.seconds }
-    }
+    let (new, seconds) = counted(report, arm)
+    if arm == .chosen { chosenSeconds += seconds }
     guard new != RateTest.Arm() else { return }
     if new.events > 0 { crashed.insert(report.device) }
     switch arm {
@@ -120,6 +142,30 @@ struct GuardCount: Sendable {
       current.others = .init(
         exposure: current.others.exposure + new.exposure, events: current.others.events + new.events)
     }
+  }
+
+  /// An hour by the rate, and the seconds of it that are data.
+  private func counted(_ report: ReleaseReport, _ arm: Arm) -> (RateTest.Arm, seconds: Int) {
+    let uses = report.uses.filter { (rule.app ?? $0.app) == $0.app }
+    let seconds = uses.reduce(0) { $0 + $1.seconds }
+    let hours = report.isFurther ? 0 : Double(report.seconds) / 3600
+    let isCrashed = uses.contains { $0.crashes > 0 }
+    switch rule.rate {
+    case .crashFreeHours: return (.init(exposure: Double(seconds) / 3600, events: isCrashed ? 1 : 0), seconds)
+    case .crashFreeDevices: return (.init(exposure: uses.isEmpty ? 0 : hours, events: isCrashed ? 1 : 0), seconds)
+    case .crashFreeSessions:
+      let sessions = uses.reduce(0) { $0 + $1.sessions }
+      return (.init(exposure: Double(sessions), events: uses.contains { $0.crashedSessions > 0 } ? 1 : 0), seconds)
+    case .reports:
+      return (
+        .init(exposure: hours, events: sent[report.device] == arm ? 1 : 0), report.isFurther ? 0 : report.seconds
+      )
+    }
+  }
+
+  /// Notes a report of the rule's type. - Parameter arm: of its device when it happened.
+  mutating func note(_ device: String, _ arm: Arm) {
+    if !crashed.contains(device) { sent[device] = arm }
   }
 
   /// Ends the look that goes on, if it began before that of `time`.
@@ -139,9 +185,9 @@ struct GuardCount: Sendable {
   var reason: String {
     let rate = { (arm: RateTest.Arm) in arm.exposure > 0 ? Double(arm.events) / arm.exposure * 1000 : 0 }
     let round = { (value: Double) in (value * 100).rounded() / 100 }
-    let unit = rule.rate == .crashFreeHours ? "hours" : "sessions"
-    return "\(rule.rate.rawValue): \(test.chosen.events) of \(devices.chosen.count) chosen devices crashed, "
-      + "\(round(rate(test.chosen))) in 1000 \(unit); of the others \(test.others.events) of \(devices.others.count), "
+    let (name, did) = rule.type.map { ("reports of \($0)", "sent one") } ?? (rule.rate.rawValue, "crashed")
+    return "\(name): \(test.chosen.events) of \(devices.chosen.count) chosen devices \(did), "
+      + "\(round(rate(test.chosen))) in 1000 \(rule.rate.unit); of the others \(test.others.events) of \(devices.others.count), "
       + "\(round(rate(test.others)))"
   }
 

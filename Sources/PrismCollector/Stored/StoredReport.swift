@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// A report as it was stored.
@@ -19,6 +20,13 @@ struct StoredReport: Sendable, Equatable {
   var payload: [UInt8]?
   /// It is not what was stored: its meta and its payload are left out.
   var isDamaged = false
+
+  /// When it happened by the collector's clock: the created time, as it was corrected for the device's clock. If the device did not
+  /// know the time, when it came.
+  var happenedTime: Int64 {
+    let created = createdTime.flatMap { $0 < PacketID.firstSetTime ? nil : $0 }
+    return min(created ?? receivedTime, receivedTime)
+  }
 
   /// As `GET /reports` shows it, in JSON. The meta is as it came.
   var jsonText: [UInt8] {

@@ -3,9 +3,11 @@ import PrismProtocol
 /// The stack of a coredump as systemd-coredump(8) writes it, with the build ids of the modules. Those are in the field
 /// `COREDUMP_PACKAGE_JSON` (systemd.io/COREDUMP_PACKAGE_METADATA), or in lines of the text: `Module shop with build-id 9f86`.
 struct CoredumpFrames {
-  private static let framesMax = 16, frameBytesMax = 256, modulesMax = 512
+  /// A panic has ten frames and more of its own machinery. All of them leave room in a meta.
+  private static let framesMax = 64, framesBytesMax = 6144
+  private static let frameBytesMax = 256, modulesMax = 512
 
-  /// As the meta has them: an object where the build id is known, else the line.
+  /// Those of the thread that died, which comes first, as the meta has them: an object where the build id is known, else the line.
   let frames: [JSONValue]
   /// The package of the program, `shop 1.2-1`; nil: it is not known.
   let package: String?
@@ -23,8 +25,15 @@ struct CoredumpFrames {
       guard words.count == 5, words[2] == "with", words[3] == "build-id", let id = Self.id(words[4]) else { continue }
       builds[Self.baseName(words[1])] = id
     }
-    let stack = lines.filter { $0.hasPrefix("#") }.prefix(Self.framesMax)
-    frames = stack.map { Self.frame($0, builds) ?? .string(String($0.prefix(Self.frameBytesMax))) }
+    let numbered = lines.filter { $0.hasPrefix("#") }
+    let next = numbered.dropFirst().firstIndex { $0.hasPrefix("#0 ") } ?? numbered.count
+    var bytes = 0
+    frames = numbered[..<min(next, Self.framesMax)].map {
+      Self.frame($0, builds) ?? .string(String($0.prefix(Self.frameBytesMax)))
+    }.prefix { frame in
+      bytes += frame.bytes.count
+      return bytes <= Self.framesBytesMax
+    }
     let own = executable.flatMap { path in json.first { $0.key == path || $0.key == Self.baseName(path[...]) }?.value }
     package = own.flatMap { own in
       own["name"]?.string.map { [$0, own["version"]?.string ?? ""].filter { !$0.isEmpty }.joined(separator: " ") }

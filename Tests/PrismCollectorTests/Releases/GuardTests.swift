@@ -59,42 +59,81 @@ import Testing
     return ReleaseReport(stored)!
   }
 
-  /// Devices get the release by these steps, each for 12 hours, until the guard says that it is worse.
-  /// - Returns: the percent at which it said so; nil: it never did.
-  private static func run(devices: Int, steps: [Int], factor: Double, seed: UInt64) -> Int? {
-    var (fleet, count) = (Fleet(devices: devices, seed: seed, rollout: Int64(seed % 1000)), GuardCount(rule))
+  /// A guard of each rate.
+  private static let rules = RolloutGuard.Rate.allCases.map { rate in
+    try! RolloutGuard(rate == .reports ? ["rate": "reports", "type": "lag"] : ["rate": .string(rate.rawValue)])
+  }
+
+  /// Devices get the release by these steps, each for 12 hours. A crash is a report of the type `lag` too.
+  /// - Returns: by guard, the percent at which it said that the release is worse; nil: it never did.
+  private static func run(devices: Int, steps: [Int], factor: Double, seed: UInt64) -> [Int?] {
+    var fleet = Fleet(devices: devices, seed: seed, rollout: Int64(seed % 1000))
+    var (counts, ends) = (rules.map { GuardCount($0) }, rules.map { _ in Int?.none })
     var time = start
     for percent in steps {
       for _ in 0..<12 {
         time += hour
         for device in 0..<devices {
-          let isChosen = fleet.isChosen(device, percent: percent)
-          let crashes = fleet.hour(of: device, factor: isChosen ? factor : 1)
-          count.take(report(device, time, crashes: crashes), isChosen ? .chosen : .others)
+          let arm: GuardCount.Arm = fleet.isChosen(device, percent: percent) ? .chosen : .others
+          let crashes = fleet.hour(of: device, factor: arm == .chosen ? factor : 1)
+          let report = report(device, time, crashes: crashes)
+          for place in counts.indices where ends[place] == nil {
+            if rules[place].type != nil, crashes > 0 { counts[place].note(report.device, arm) }
+            counts[place].take(report, arm)
+          }
         }
-        count.end(before: time + GuardCount.look)
-        if count.verdict == .worse { return percent }
+        for place in counts.indices where ends[place] == nil {
+          counts[place].end(before: time + GuardCount.look)
+          if counts[place].verdict == .worse { ends[place] = percent }
+        }
+        if !ends.contains(nil) { return ends }
       }
     }
-    return nil
+    return ends
   }
 
-  @Test("a bad release is stopped before 15 % of the devices have it, in 10 of 10 runs")
+  @Test("a bad release is stopped before 15 % of the devices have it, in 10 of 10 runs, by a guard of each rate")
   func bad() {
     let seed = SeededRandom.announcedSeed("GuardTests/bad")
     for run in 0..<10 {
-      let percent = Self.run(devices: 300, steps: [2, 5, 10, 14, 20, 50], factor: 12, seed: seed &+ UInt64(run))
-      #expect(percent ?? 100 < 15, "run \(run)")
+      let ends = Self.run(devices: 300, steps: [2, 5, 10, 14, 20, 50], factor: 12, seed: seed &+ UInt64(run))
+      for (rule, end) in zip(Self.rules, ends) { #expect(end ?? 100 < 15, "run \(run), \(rule.rate)") }
     }
   }
 
-  @Test("of 200 rollouts of an equal release less than 1 % are stopped, though devices differ and crash in loops")
+  @Test(
+    "of 200 rollouts of an equal release less than 1 % are stopped, though devices differ and crash in loops, by each rate"
+  )
   func equal() {
     let seed = SeededRandom.announcedSeed("GuardTests/equal")
-    let stopped = (0..<200).count { run in
-      Self.run(devices: 60, steps: [5, 20, 50], factor: 1, seed: seed &+ UInt64(run)) != nil
+    let runs = (0..<200).map { run in
+      Self.run(devices: 60, steps: [5, 20, 50], factor: 1, seed: seed &+ UInt64(run))
     }
-    #expect(stopped < 2, "\(stopped) of 200")
+    for (place, rule) in Self.rules.enumerated() {
+      let stopped = runs.count { $0[place] != nil }
+      #expect(stopped < 2, "\(stopped) of 200, \(rule.rate)")
+    }
+  }
+
+  @Test(
+    "a report of the type counts once for its device and for the side that sent it; another type's hours are no event")
+  func reports() {
+    let end = { (hour: Int) in Self.start + Int64(hour) * Self.hour }
+    var count = GuardCount(Self.rules.first { $0.rate == .reports }!)
+    count.take(Self.report(0, end(1), crashes: 9), .chosen)
+    count.note("device-1", .others)
+    count.take(Self.report(1, end(1), crashes: 0), .chosen)
+    for hour in 2...30 {
+      for device in 0..<2 {
+        count.note("device-1", .chosen)
+        count.take(Self.report(device, end(hour), crashes: 0), .chosen)
+      }
+      count.take(Self.report(2, end(hour), crashes: 0), .others)
+    }
+    count.end(before: .max / 2)
+    #expect(count.json["chosen"]?["crashed"] == 1 && count.json["others"]?["crashed"] == 0)
+    #expect(count.reason.hasPrefix("reports of lag: 1 of 2 chosen devices sent one"), "\(count.reason)")
+    #expect(count.verdict == .notWorse && count.json["hours"] == 32)
   }
 
   @Test("devices that crash each hour count once: without that an unlucky device would end a rollout")
@@ -174,6 +213,9 @@ import Testing
       (#"[]"#, "guard: must"), (#"{"rate":"x"}"#, "guard.rate"), (#"{"worse":-1}"#, "guard.worse"),
       (#"{"hours":0}"#, "guard.hours"), (#"{"app":""}"#, "guard.app"), (#"{"x":1}"#, "guard.x"),
       (#"{"action":"stop"}"#, "guard.action"),
+      (#"{"rate":"reports"}"#, "guard.type"), (#"{"type":"lag"}"#, "guard.type"),
+      (#"{"rate":"reports","type":"a b"}"#, "guard.type"), (#"{"rate":"reports","type":"appHealth"}"#, "guard.type"),
+      (#"{"rate":"reports","type":"lag","app":"pos"}"#, "guard.app"),
     ]) func rules(text: String, message: String) throws
   {
     let json = try JSONValue(parsing: text)

@@ -102,6 +102,33 @@ import Testing
       try await rig.configuration()["rollout"]?["state"] == "running", "an operator went on: it begins to count again")
   }
 
+  @Test("reports of a type end a rollout, too: of each device until its first one, beside the hours of all devices")
+  func reports() async throws {
+    let rig = try Rig()
+    let devices = (0..<40).map { "till-\($0)" }
+    try await rig.change(
+      #"{"action":"start","percent":0,"groups":["till-1*"],"guard":{"hours":5,"rate":"reports","type":"lag"}}"#)
+    for device in devices { try await rig.ask(device) }
+    rig.time.advance(by: .seconds(2))
+    let watch = GuardWatch()
+    for number in 1...3 {
+      for device in devices where number > 1 && device.hasPrefix("till-1") {
+        rig.time.advance(by: .seconds(1))
+        for lag in 0..<7 {
+          _ = try await rig.collector.store.take(
+            try ReleaseTests.event(device, "lag", number * 10 + lag, at: rig.time.unixMilliseconds))
+        }
+      }
+      try await rig.hour(number, of: devices, crashing: number == 1 ? Set(devices) : [])
+      while try await watch.look(rig.collector) {}
+      if number == 1 { #expect(try await rig.configuration()["rollout"]?["state"] == "running") }
+    }
+    let event = try #require(try await rig.configuration()["history"]?.array?.first)
+    #expect(event["state"] == "rolledBack")
+    #expect(
+      event["who"]?.string?.hasPrefix("guard: reports of lag: 11 of 11 chosen devices sent one") == true, "\(event)")
+  }
+
   @Test("a guard belongs to the start, and one with a fault starts nothing") func refused() async throws {
     let rig = try Rig()
     try await rig.change(#"{"action":"start","percent":5,"guard":{"worse":5000}}"#, status: 400)

@@ -26,6 +26,13 @@ import Testing
       members: { _ in #""book":"b","number":\#(number),"seconds":3600,"part":0,"apps":[\#(app)],"leftOut":0"# })
   }
 
+  /// A report of a type that happened at `time`.
+  static func event(_ device: String, _ type: String, _ number: Int, at time: Int64) throws -> OpenedPacket {
+    try StoreRig.packet(
+      [Int(time)], device: device, namespace: "shop", type: type, reportPrefix: "\(device)-\(type)-\(number)-",
+      members: { _ in #""ms":900"# })
+  }
+
   private static func take(_ packets: [OpenedPacket], _ rig: PageRig, isLate: Bool = false) async throws {
     for packet in packets { _ = try await rig.collector.store.take(packet, isLate: isLate) }
   }
