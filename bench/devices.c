@@ -2,12 +2,13 @@
  * collector at an interval, each until it has its answer 200.
  *
  *   devices --to HOST:PORT --key HEX [--devices N] [--interval S] [--seconds S] [--rows N] [--tls] [--close]
- *           [--strangers N] [--idle] [--first N]
+ *           [--strangers N] [--idle] [--first N] [--patience S]
  *
  *   --close      a new connection for each packet
  *   --strangers  so many connections beside them that prove nothing, and hold back the most of a body of 8 MiB
  *   --first      the number of the first one, for another program with the numbers before
  *   --idle       each device posts one packet, and then keeps its connection
+ *   --patience   after --seconds, go on until each device had an answer 200, until so many seconds are over
  *
  * Devices begin over the first interval, from addresses 127.1.x.y of their own, 200 at each. One line of JSON on standard output.
  */
@@ -37,11 +38,11 @@ enum step { RESTS, CONNECTS, SHAKES_HANDS, WRITES, READS };
 static struct {
   char *host;
   int port, devices, strangers, rows, first;
-  double interval, seconds;
+  double interval, seconds, patience;
   bool tls, closes, is_idle;
   unsigned char key[32];
   int key_bytes;
-} options = {"127.0.0.1", 0, 1000, 0, 10, 0, 5, 30, false, false, false, {0}, 0};
+} options = {"127.0.0.1", 0, 1000, 0, 10, 0, 5, 30, 0, false, false, false, {0}, 0};
 
 struct device {
   int descriptor;
@@ -350,6 +351,12 @@ static void look_at_times(double time) {
   }
 }
 
+static long never_taken(void) {
+  long count = 0;
+  for (int number = 0; number < options.devices; number++) count += devices[number].taken == 0;
+  return count;
+}
+
 static void run(void) {
   struct stranger *strangers = calloc((size_t)options.strangers + 1, sizeof *strangers);
   double begun = now(), looked = 0;
@@ -358,7 +365,7 @@ static void run(void) {
     devices[number].descriptor = -1;
     devices[number].due = begun + options.interval * (number + random_part()) / options.devices;
   }
-  while (now() - begun < options.seconds) {
+  while (now() - begun < options.seconds || (now() - begun < options.patience && never_taken() > 0)) {
     struct epoll_event ready[1024];
     int count = epoll_wait(poller, ready, 1024, 5);
     for (int index = 0; index < count; index++)
@@ -380,16 +387,13 @@ static double latency(double part) {
 }
 
 static void report(void) {
-  long never = 0, waiting = 0;
-  for (int number = 0; number < options.devices; number++) {
-    never += devices[number].taken == 0;
-    waiting += devices[number].failures > 0;
-  }
+  long waiting = 0;
+  for (int number = 0; number < options.devices; number++) waiting += devices[number].failures > 0;
   qsort(latencies.seconds, latencies.count, sizeof(float), by_value);
   printf("{\"devices\":%d,\"posts\":%ld,\"taken\":%ld,\"refused\":%ld,\"lost\":%ld,\"late\":%ld,\"connections\":%ld,\"openMost\":%ld,"
          "\"never\":%ld,\"waiting\":%ld,\"p50Seconds\":%.4f,\"p99Seconds\":%.4f,\"mostSeconds\":%.4f,\"statuses\":{",
          options.devices, counts.posts, counts.taken, counts.refused, counts.lost, counts.late, counts.connections, counts.open_most,
-         never, waiting, latency(0.5), latency(0.99), latency(1));
+         never_taken(), waiting, latency(0.5), latency(0.99), latency(1));
   bool is_first = true;
   for (int status = 0; status < 600; status++)
     if (counts.statuses[status]) {
@@ -412,6 +416,7 @@ static void parse(int argc, char **argv) {
     else if (!strcmp(name, "--first")) options.first = atoi(value);
     else if (!strcmp(name, "--interval")) options.interval = atof(value);
     else if (!strcmp(name, "--seconds")) options.seconds = atof(value);
+    else if (!strcmp(name, "--patience")) options.patience = atof(value);
     else if (!strcmp(name, "--rows")) options.rows = atoi(value);
     else if (!strcmp(name, "--strangers")) options.strangers = atoi(value);
     else if (!strcmp(name, "--key") && (strlen(value) == 32 || strlen(value) == 64)) {
@@ -436,7 +441,7 @@ int main(int argc, char **argv) {
     context = SSL_CTX_new(TLS_client_method());
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   }
-  latencies.room = (size_t)(options.devices * (options.seconds / options.interval + 2) + 1000);
+  latencies.room = (size_t)(options.devices * ((options.seconds + options.patience) / options.interval + 2) + 1000);
   latencies.seconds = malloc(sizeof(float) * latencies.room);
   devices = calloc((size_t)options.devices, sizeof *devices);
   poller = epoll_create1(EPOLL_CLOEXEC);
