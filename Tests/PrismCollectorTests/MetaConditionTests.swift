@@ -1,3 +1,4 @@
+import PrismProtocol
 import Testing
 
 @testable import PrismCollector

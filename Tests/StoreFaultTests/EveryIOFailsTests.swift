@@ -1,5 +1,6 @@
 import CFaultVFS
 import Foundation
+import PrismProtocol
 import PrismSQLite
 import PrismStore
 import PrismTestSupport
@@ -47,8 +48,15 @@ extension StoreFaults {
       #expect(call > 20)
     }
 
-    @Test("whichever I/O fails while pages are given back: every row stays, the file is sound", arguments: cases)
-    func everyCallOfVacuum(fault: Case) async throws {
+    /// Work on a file with free pages, which changes no row.
+    enum Rewriting: String, CaseIterable {
+      case givesPagesBack, erases
+    }
+
+    @Test(
+      "whichever I/O fails while a file is rewritten: every row stays, the file is sound", arguments: cases,
+      Rewriting.allCases)
+    func everyCallOfVacuum(fault: Case, rewriting: Rewriting) async throws {
       #expect(fvfs_register() == 0)
       let (swollen, folder) = (FaultFolder(), FaultFolder())
       let numbers = try await swell(swollen)
@@ -57,7 +65,7 @@ extension StoreFaults {
       repeat {
         folder.clear()
         try FileManager.default.copyItem(atPath: swollen.path + "/prism.db", toPath: folder.path + "/prism.db")
-        try await vacuum(folder, fault, call)
+        try await rewrite(folder, rewriting, fault, call)
         let store = try await folder.open()
         #expect(Set(try await store.held()) == Set(numbers), "\(fault.testDescription), call \(call)")
         await store.close()
@@ -69,10 +77,17 @@ extension StoreFaults {
       #expect(call > 3)
     }
 
-    private func vacuum(_ folder: FaultFolder, _ fault: Case, _ call: Int64) async throws {
+    private func rewrite(
+      _ folder: FaultFolder, _ rewriting: Rewriting, _ fault: Case, _ call: Int64
+    ) async throws {
       let store = try await folder.open(vfs: String(cString: fvfs_name))
       fvfs_arm(fault.fault, call, fault.isForEver ? 1 : 0)
-      for _ in 0..<6 { _ = try? await store.maintain() }
+      switch rewriting {
+      case .givesPagesBack: for _ in 0..<6 { _ = try? await store.maintain() }
+      case .erases:
+        var run = await store.erasure(of: Reports.namespace, try MetaCondition(erasing: "n = nothing"))
+        for _ in 0..<20 where !run.isComplete { run = (try? await store.erase(run)) ?? run }
+      }
       fvfs_heal()
       await store.close()
     }

@@ -19,10 +19,9 @@ struct ErasureAPI: PageAnswers {
     switch (body["device"]?.string, body["where"]?.string) {
     case (let device?, nil) where !device.isEmpty: erased = .device(device)
     case (nil, let text?):
-      guard let condition = try? MetaCondition(text), condition.comparison == .equal, !condition.value.isEmpty else {
-        throw CollectorRefusal(400, "where: must be FIELD=VALUE")
+      do throws(MetaCondition.Fault) { erased = .field(try MetaCondition(erasing: text), text: text) } catch {
+        throw CollectorRefusal(400, "where: \(error.reason)")
       }
-      erased = .field(condition, text: text)
     default: throw CollectorRefusal(400, "name either a device or where")
     }
     guard let job = await desk.begin(erased, in: api.collector.store, who: request.reader?.name ?? "") else {

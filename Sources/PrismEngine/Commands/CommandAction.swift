@@ -17,6 +17,8 @@ enum CommandAction: Equatable, Sendable {
   /// `bytesMax` is within that of the daemon's file.
   case ask(Question)
   case trigger(TriggerOrder)
+  /// nil: all reports of the namespace.
+  case erase(MetaCondition?)
 
   private static let minutes: ClosedRange<Int64> = 1...60
 
@@ -40,6 +42,9 @@ enum CommandAction: Equatable, Sendable {
       do throws(CommandFault) { order = try TriggerOrder(request.args) } catch { throw .unreadable(error) }
       if let type = order.trigger?.types.first(where: { !rules.allowsAsking(for: $0) }) { throw .notAsked(type) }
       self = .trigger(order)
+    case .erase:
+      guard rules.publicKey != nil else { throw .signatureNeeded }
+      do throws(CommandFault) { self = .erase(try request.erased()) } catch { throw .unreadable(error) }
     case .acceptStore:
       // Else a store could vouch for itself.
       guard rules.publicKey != nil else { throw .signatureNeeded }

@@ -3,7 +3,7 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-// Questions about kept reports, and triggers of a server (docs/recorder.md).
+// Questions about kept reports, triggers of a server (docs/recorder.md), and erasures.
 extension CommandDesk {
   /// Looks at kept reports slice by slice, and writes the answer down as they are let go.
   /// - Returns: nil if more would leave than may, or if it was stopped before: then nothing leaves.
@@ -49,5 +49,13 @@ extension CommandDesk {
     }
     try await finish(record, answer(ended.isDone ? .done : .failed, ended.result), namespace, order: order)
     return ended
+  }
+  /// Erases reports slice by slice. It fails if rows stay: those of packets that may be at the server.
+  func erase(_ condition: MetaCondition?, _ namespace: NamespaceName) async -> CommandEnd {
+    do throws(StoreError) {
+      var run = await engine.parts.store.erasure(of: namespace, condition)
+      while !run.isComplete, !Task.isCancelled { run = try await engine.parts.store.erase(run) }
+      return CommandEnd(isDone: run.inPackets == 0, result: run.json)
+    } catch { return .failed(.string("the store failed: \(error)")) }
   }
 }

@@ -54,3 +54,16 @@ struct CommandArguments {
     if let other = rest.keys.min() { throw .question("\(command.rawValue) takes no argument \(other)") }
   }
 }
+
+extension CommandRequest {
+  /// The arguments of `erase`. - Returns: nil: all reports of the namespace.
+  package func erased() throws(CommandFault) -> MetaCondition? {
+    var rest = CommandArguments(args, of: .erase)
+    let (text, isAll) = (try rest.text("where"), try rest.truth("all"))
+    try rest.end()
+    guard (text == nil) == isAll else { throw .question("erase needs the argument where, FIELD=VALUE, or all, true") }
+    do throws(MetaCondition.Fault) {
+      return try text.map { (text) throws(MetaCondition.Fault) in try MetaCondition(erasing: text) }
+    } catch { throw .question("where \(error.reason)") }
+  }
+}

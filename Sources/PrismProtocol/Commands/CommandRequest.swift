@@ -133,6 +133,9 @@ public enum CommandName: String, Sendable, CaseIterable, Comparable {
   case ask
   /// Sets a trigger, or takes it away (docs/recorder.md, "Triggers of a server"). It needs a signature.
   case trigger
+  /// Erases waiting and kept reports and dead letters from the device's store, and their bytes from its file. It needs a
+  /// signature.
+  case erase
   /// Takes the deletions of records of a named store, as `prismctl accept-store` does. It needs a signature.
   case acceptStore = "accept-store"
 

@@ -127,14 +127,14 @@ struct Segments: PlainOperations {
   }
 
   /// Empties what can be emptied, and deletes a slice of the delivered rows that stayed for long, or whose space is needed.
-  /// - Returns: whether there is more.
-  func sweep(_ queue: QueueID) throws(SQLiteError) -> Bool {
+  /// - Parameter all: they are deleted however long they stayed. - Returns: whether there is more.
+  func sweep(_ queue: QueueID, all: Bool = false) throws(SQLiteError) -> Bool {
     try release(queue)
     let (now, segments) = (transaction.uptime, state[queue].segments)
     for place in segments.list.indices where segments[place].spentRows > 0 {
       let since = segments[place].spentSince ?? now
       state[queue].segments[place].spentSince = since
-      guard now - since >= Self.spentFor || !transaction.database.keepsDelivered else { continue }
+      guard all || now - since >= Self.spentFor || !transaction.database.keepsDelivered else { continue }
       try deleteSlice(at: place, queue)
       return true
     }

@@ -86,15 +86,13 @@ struct ContextSweep {
   /// Contexts from this id on came after it began.
   let end: Int64
   /// Kinds and priorities that are still to be walked, the current one last.
-  var walks: [(queue: QueueID, priority: Priority, after: Int64)]
+  var walks: [RowPlace]
   /// The last context that was looked at, after all rows were.
   var lastContext: Int64 = 0
 
   init(_ namespace: Int, inUse: Set<Int64>, end: Int64) {
     (self.namespace, used, self.end) = (namespace, inUse, end)
-    walks = QueueID.all(of: namespace).flatMap { queue in
-      Priority.allCases.map { (queue, $0, PriorityValues.bases[$0]) }
-    }
+    walks = RowPlace.begins(of: namespace)
   }
 }
 

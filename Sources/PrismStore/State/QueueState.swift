@@ -113,3 +113,17 @@ extension Priority {
   /// Above every id of the priority.
   var idEnd: Int64 { Int64(rawValue + 1) << RowID.sequenceBits }
 }
+
+/// A place in the rows of a namespace, behind the last one that was looked at.
+struct RowPlace {
+  let queue: QueueID
+  let priority: Priority
+  var after: Int64
+
+  /// Before the first row of each kind and priority.
+  static func begins(of namespace: Int) -> [RowPlace] {
+    QueueID.all(of: namespace).flatMap { queue in
+      Priority.allCases.map { RowPlace(queue: queue, priority: $0, after: PriorityValues.bases[$0]) }
+    }
+  }
+}

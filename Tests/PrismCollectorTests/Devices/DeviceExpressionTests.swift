@@ -1,4 +1,5 @@
 import PrismBase
+import PrismProtocol
 import Testing
 
 @testable import PrismCollector

@@ -1,11 +1,9 @@
-import PrismProtocol
-
 /// A condition on one field of a report's meta: `ms >= 100`, `net.code != 200`, `"http.route" ~ /cart`, `stack`.
 ///
 /// Numbers are compared with numbers, texts with texts, byte by byte. `=` and `~` never hold for a field that is missing,
 /// nor does `!=`. A path goes through maps only.
-struct MetaCondition: Sendable, Equatable {
-  enum Comparison: String, Sendable, CaseIterable {
+package struct MetaCondition: Sendable, Equatable {
+  package enum Comparison: String, Sendable, CaseIterable {
     /// The field is there; it may be null.
     case exists = ""
     case equal = "="
@@ -18,12 +16,12 @@ struct MetaCondition: Sendable, Equatable {
     case contains = "~"
 
     /// The one whose sign a text begins with; nil: it begins with no sign.
-    static func at(_ text: Substring) -> Comparison? {
+    package static func at(_ text: Substring) -> Comparison? {
       allCases.filter { $0 != .exists && text.hasPrefix($0.rawValue) }.max { $0.rawValue.count < $1.rawValue.count }
     }
 
     /// Whether it holds for two values; `exists` always does.
-    func holds<Value: Comparable>(_ given: Value, _ wanted: Value) -> Bool {
+    package func holds<Value: Comparable>(_ given: Value, _ wanted: Value) -> Bool {
       switch self {
       case .equal: given == wanted
       case .notEqual: given != wanted
@@ -37,24 +35,25 @@ struct MetaCondition: Sendable, Equatable {
   }
 
   /// The fault of a condition's text, in words.
-  struct Fault: Error, Equatable {
-    let reason: String
+  package struct Fault: Error, Equatable {
+    package let reason: String
+    package init(reason: String) { self.reason = reason }
   }
 
   /// Of one question.
-  static let countMax = 8
-  static let pathMax = 8
+  package static let countMax = 8
+  package static let pathMax = 8
   static let valueBytesMax = 1024
   private static let partBytesMax = 128
 
   /// Keys, from the outermost map on.
-  let path: [String]
-  let comparison: Comparison
+  package let path: [String]
+  package let comparison: Comparison
   /// Empty for `exists`.
-  let value: String
+  package let value: String
 
   /// Reads `PATH`, or `PATH OP VALUE`. A key with a dot or another sign in it is written in quotes.
-  init(_ text: String) throws(Fault) {
+  package init(_ text: String) throws(Fault) {
     var rest = text[...]
     path = try Self.path(&rest)
     Self.skipSpaces(&rest)
@@ -71,6 +70,12 @@ struct MetaCondition: Sendable, Equatable {
     }
   }
 
+  /// Reads `PATH = VALUE`: which reports are erased.
+  package init(erasing text: String) throws(Fault) {
+    try self.init(text)
+    guard comparison == .equal, !value.isEmpty else { throw Fault(reason: "must be FIELD=VALUE") }
+  }
+
   private static func skipSpaces(_ rest: inout Substring) { rest = rest.drop { $0 == " " } }
 
   private static func path(_ rest: inout Substring) throws(Fault) -> [String] {
@@ -85,7 +90,7 @@ struct MetaCondition: Sendable, Equatable {
   }
 
   /// A path as a condition writes it.
-  static func text(of path: [String]) -> String {
+  package static func text(of path: [String]) -> String {
     path.map { part in
       part.isEmpty || part.contains { "=!<>~. \"".contains($0) } ? "\"\(part)\"" : part
     }.joined(separator: ".")
@@ -107,10 +112,64 @@ struct MetaCondition: Sendable, Equatable {
   }
 
   /// The value as a number, if it is one that can be compared: finite as a `Double`.
-  var number: String? {
+  package var number: String? {
     guard case .number(let text)? = try? JSONValue(parsing: Array(value.utf8)), Double(text)?.isFinite == true else {
       return nil
     }
     return text
   }
+}
+
+/// A condition made ready for many metas: the one rule for reports and records, of all stores and of devices.
+package struct MetaTest: Sendable {
+  /// The keys of its path.
+  package let path: [[UInt8]]
+  /// The value as a number, if it is one.
+  package let number: ExactNumber?
+  private let comparison: MetaCondition.Comparison
+  private let value: [UInt8]
+
+  package init(_ condition: MetaCondition) {
+    (path, comparison) = (condition.path.map { Array($0.utf8) }, condition.comparison)
+    value = Array(condition.value.utf8)
+    number = condition.number.map { ExactNumber(Array($0.utf8).span) }
+  }
+
+  /// Whether it holds for a whole object.
+  package func holds(for object: [UInt8]) -> Bool {
+    let text = object.span
+    return if case .field(let field) = MetaField.find(path, in: text) { holds(field, in: text) } else { false }
+  }
+
+  package func holds(_ field: MetaField, in text: Span<UInt8>) -> Bool {
+    switch comparison {
+    case .exists: return true
+    case .contains: return field.kind == .string && field.bytes(in: text).contains(value)
+    case .equal: return equals(field, text)
+    case .notEqual: return !equals(field, text)
+    case .less, .atMost, .more, .atLeast:
+      if let number { return field.kind == .number && comparison.holds(field.number(in: text), number) }
+      guard field.kind == .string else { return false }
+      return comparison.holds(ByteText(field.bytes(in: text)), ByteText(value))
+    }
+  }
+
+  private func equals(_ field: MetaField, _ text: Span<UInt8>) -> Bool {
+    switch field.kind {
+    case .number: number.map { $0 == field.number(in: text) } ?? false
+    case .string, .boolean, .null: field.bytes(in: text) == value
+    case .list, .object: false
+    }
+  }
+}
+
+/// Text in the order of its bytes.
+private struct ByteText: Comparable {
+  let bytes: [UInt8]
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+  static func < (a: Self, b: Self) -> Bool { a.bytes.lexicographicallyPrecedes(b.bytes) }
+}
+
+extension MetaField {
+  fileprivate func number(in text: Span<UInt8>) -> ExactNumber { ExactNumber(text.extracting(range)) }
 }

@@ -1,0 +1,136 @@
+package import PrismProtocol
+import PrismSQLite
+
+/// An erasure that goes on: what was erased until now, and where to go on.
+public struct ErasureRun: Sendable {
+  fileprivate enum Step { case rows, dead, rest, complete }
+
+  /// nil: the namespace never stored anything.
+  fileprivate let namespace: (name: NamespaceName, number: Int)?
+  /// nil: all reports are meant.
+  fileprivate let test: MetaTest?
+  fileprivate var step = Step.rows
+  fileprivate var places: [RowPlace]
+  /// The number of the last dead letter that was looked at.
+  fileprivate var lastLetter = 0
+  fileprivate var (metas, payloads, dead, damaged) = (0, 0, 0, 0)
+  /// Rows of packets that may be at the collector already. They stay until they have left.
+  public fileprivate(set) var inPackets = 0
+
+  fileprivate init(_ namespace: (name: NamespaceName, number: Int)?, _ condition: MetaCondition?) {
+    (self.namespace, test) = (namespace, condition.map { MetaTest($0) })
+    places = namespace.map { RowPlace.begins(of: $0.number) } ?? []
+  }
+
+  /// Nothing is left to do.
+  public var isComplete: Bool { step == .complete }
+
+  /// What was erased: a flat object.
+  package var json: JSONValue {
+    JSONValue(["reports": metas, "payloads": payloads, "dead": dead, "damaged": damaged, "inPackets": inPackets])
+  }
+}
+
+/// Erases reports on a server's order (docs/records.md, "Commands").
+struct Erasing: PlainOperations {
+  /// Rows that one slice looks at: some milliseconds.
+  private static let rowsPerSlice = 2000
+  private static let lettersPerSlice = 100
+
+  let transaction: StoreTransaction
+
+  func slice(_ run: inout ErasureRun) throws(SQLiteError) {
+    guard let namespace = run.namespace else {
+      run.step = .complete
+      return
+    }
+    switch run.step {
+    case .rows: try eraseRows(&run)
+    case .dead: try eraseLetters(&run, namespace)
+    case .rest: try eraseRest(&run, namespace.number)
+    case .complete: break
+    }
+  }
+
+  private func eraseRows(_ run: inout ErasureRun) throws(SQLiteError) {
+    guard var place = run.places.popLast() else {
+      run.step = .dead
+      return
+    }
+    let queue = place.queue
+    var (chosen, isMore): ([(id: Int64, size: Int)], Bool) = ([], true)
+    var rows = RowWalk<StoredRow.Column>(
+      place.priority, queue, after: place.after, skipsClaimed: false, transaction)
+    for _ in 0..<Self.rowsPerSlice {
+      guard let raw = try rows.next() else {
+        isMore = false
+        break
+      }
+      let row = StoredRow(raw, hasPayload: queue.kind.hasPayload)
+      place.after = row.id
+      // One that is not what was stored is set aside by the next claim.
+      guard StoredRow.isWhole(row, raw), try isMeant(row, queue, run) else { continue }
+      if state[queue].claimedRun(of: row.id) == nil {
+        chosen.append((row.id, Int(row.size)))
+      } else {
+        run.inPackets += 1
+      }
+    }
+    rows.reset()
+    try transaction.drop(chosen, queue, to: .removed)
+    if queue.kind == .meta { run.metas += chosen.count } else { run.payloads += chosen.count }
+    if isMore { run.places.append(place) }
+  }
+
+  private func isMeant(_ row: StoredRow, _ queue: QueueID, _ run: ErasureRun) throws(SQLiteError) -> Bool {
+    guard let test = run.test else { return true }
+    guard let rendering = try transaction.rendering(of: row, queue) else { return false }
+    return test.holds(for: rendering.whole(row))
+  }
+
+  private func eraseLetters(
+    _ run: inout ErasureRun, _ namespace: (name: NamespaceName, number: Int)
+  ) throws(SQLiteError) {
+    let letters = DeadLetters(transaction)
+    let page = try letters.page(of: namespace.name, after: run.lastLetter, limit: Self.lettersPerSlice)
+    for letter in page {
+      let meta = try letters.content(.number(letter.number))?.meta ?? []
+      if run.test?.holds(for: meta) ?? true { run.dead += try letters.drop(.number(letter.number)) }
+    }
+    if let last = page.last {
+      run.lastLetter = last.number
+      return
+    }
+    state.contexts.sweeps.countsBefore[namespace.number] = nil
+    run.step = .rest
+  }
+
+  /// Bytes of reports that left: of delivered ones that are still in their tables, of contexts, and of damaged rows, of which it
+  /// can't be said what they were.
+  private func eraseRest(_ run: inout ErasureRun, _ namespace: Int) throws(SQLiteError) {
+    for queue in QueueID.all(of: namespace) {
+      if try Segments(transaction).sweep(queue, all: true) { return }
+    }
+    if try UnusedContexts(transaction).sweep(countMin: 1) { return }
+    let damaged = try transaction.prepare("DELETE FROM damaged WHERE namespace = :namespace")
+    try damaged.run([":namespace": Int64(namespace)])
+    run.damaged += transaction.database.connection.changes
+    run.step = .complete
+  }
+}
+
+extension ReportStore {
+  /// Begins to erase. - Parameter condition: of the reports that are meant; nil: all.
+  package func erasure(of namespace: NamespaceName, _ condition: MetaCondition?) -> ErasureRun {
+    ErasureRun(state.names.number(of: namespace).map { (namespace, $0) }, condition)
+  }
+
+  /// Erases the next slice. Call it until the run is complete. The last call rewrites the file, in which no byte of them stays: that
+  /// needs as much space again, and everybody waits.
+  package func erase(_ run: ErasureRun) throws(StoreError) -> ErasureRun {
+    var run = run
+    try write { (transaction) throws(SQLiteError) in try Erasing(transaction).slice(&run) }
+    if run.isComplete { try scrub() }
+    return run
+  }
+}
