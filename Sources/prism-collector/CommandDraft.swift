@@ -21,7 +21,7 @@ struct CommandDraft {
     now = SystemTime().unixMilliseconds
     var random = SystemRandomNumberGenerator()
     id = RecordID(PacketID(unixMilliseconds: now, using: &random).description)!
-    (self.name, self.args) = (name, args)
+    (self.name, self.args) = (name, try name == .erase ? Self.withoutValue(args) : args)
     words = [line.command.name, line.verb].filter { !$0.isEmpty }.joined(separator: " ")
     expires = now + (try Self.span(line["--expires"] ?? "1h", of: "--expires")) * 1000
     key = try line["--sign"].map { (path) throws(Fault) in try Self.signingKey(path) }
@@ -44,6 +44,14 @@ struct CommandDraft {
     do throws(PacketError) { return try request.signed(by: key) } catch {
       throw .unavailable("--sign: the command can't be signed: \(error.rawValue)")
     }
+  }
+
+  /// The value that is erased stays here: the command has its digest.
+  private static func withoutValue(_ args: [String: CommandValue]) throws(Fault) -> [String: CommandValue] {
+    guard case .text(let text)? = args["where"] else { return args }
+    do {
+      return args.merging(["where": .text(try ErasedValue(try MetaCondition(erasing: text)).text)]) { $1 }
+    } catch { throw .usage("erase: where: \((error as? MetaCondition.Fault)?.reason ?? "\(error)")") }
   }
 
   private static func signingKey(_ path: String) throws(Fault) -> SigningKey {

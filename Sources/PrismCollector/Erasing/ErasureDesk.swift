@@ -6,7 +6,7 @@ import PrismProtocol
 /// Which reports are erased: all of a device, with its records, or those with a value of a field.
 enum Erased: Sendable, Equatable {
   case device(String)
-  case field(MetaCondition, text: String)
+  case field(MetaCondition, ErasedValue)
 
   var filter: ReportFilter {
     var filter = ReportFilter(scope: .everything)
@@ -17,10 +17,10 @@ enum Erased: Sendable, Equatable {
     return filter
   }
 
-  fileprivate var member: JSONValue.Member {
+  var member: JSONValue.Member {
     switch self {
     case .device(let device): .init("device", .string(device))
-    case .field(_, let text): .init("where", .string(text))
+    case .field(_, let value): .init("where", .string(value.text))
     }
   }
 }

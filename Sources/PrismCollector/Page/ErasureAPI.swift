@@ -1,4 +1,5 @@
 import PrismHTTP
+import PrismPacket
 import PrismProtocol
 
 /// Answers the API about erasing reports.
@@ -19,15 +20,18 @@ struct ErasureAPI: PageAnswers {
     switch (body["device"]?.string, body["where"]?.string) {
     case (let device?, nil) where !device.isEmpty: erased = .device(device)
     case (nil, let text?):
-      do throws(MetaCondition.Fault) { erased = .field(try MetaCondition(erasing: text), text: text) } catch {
+      let condition: MetaCondition
+      do throws(MetaCondition.Fault) { condition = try MetaCondition(erasing: text) } catch {
         throw CollectorRefusal(400, "where: \(error.reason)")
       }
+      guard let value = try? ErasedValue(condition) else { throw CollectorRefusal(503, "where: can't be hashed") }
+      erased = .field(condition, value)
     default: throw CollectorRefusal(400, "name either a device or where")
     }
     guard let job = await desk.begin(erased, in: api.collector.store, who: request.reader?.name ?? "") else {
       throw CollectorRefusal(409, "another erasure runs; wait for its end")
     }
-    api.note(request, did: "began to erase reports", to: body.text)
+    api.note(request, did: "began to erase reports", to: JSONValue.object([erased.member]).text)
     return PageAPI.json(of: job.json)
   }
 }

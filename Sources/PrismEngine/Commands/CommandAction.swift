@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismPacket
 import PrismProtocol
 
 /// A command whose arguments are in order, and permitted by the daemon's file.
@@ -18,7 +19,7 @@ enum CommandAction: Equatable, Sendable {
   case ask(Question)
   case trigger(TriggerOrder)
   /// nil: all reports of the namespace.
-  case erase(MetaCondition?)
+  case erase(ErasedValue?)
 
   private static let minutes: ClosedRange<Int64> = 1...60
 
@@ -44,7 +45,11 @@ enum CommandAction: Equatable, Sendable {
       self = .trigger(order)
     case .erase:
       guard rules.publicKey != nil else { throw .signatureNeeded }
-      do throws(CommandFault) { self = .erase(try request.erased()) } catch { throw .unreadable(error) }
+      let condition: MetaCondition?
+      do throws(CommandFault) { condition = try request.erased() } catch { throw .unreadable(error) }
+      do throws(PacketError) {
+        self = .erase(try condition.map { (condition) throws(PacketError) in try ErasedValue(condition) })
+      } catch { throw .arguments("where can't be hashed: \(error.rawValue)") }
     case .acceptStore:
       // Else a store could vouch for itself.
       guard rules.publicKey != nil else { throw .signatureNeeded }

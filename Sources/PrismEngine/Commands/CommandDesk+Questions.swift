@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismPacket
 import PrismProtocol
 import PrismStore
 
@@ -51,9 +52,10 @@ extension CommandDesk {
     return ended
   }
   /// Erases reports slice by slice. It fails if rows stay: those of packets that may be at the server.
-  func erase(_ condition: MetaCondition?, _ namespace: NamespaceName) async -> CommandEnd {
+  func erase(_ value: ErasedValue?, _ namespace: NamespaceName) async -> CommandEnd {
     do throws(StoreError) {
-      var run = await engine.parts.store.erasure(of: namespace, condition)
+      let isMeant = value.map { value in { @Sendable (meta: [UInt8]) in value.isIn(meta) } }
+      var run = await engine.parts.store.erasure(of: namespace, where: isMeant)
       while !run.isComplete, !Task.isCancelled { run = try await engine.parts.store.erase(run) }
       return CommandEnd(isDone: run.inPackets == 0, result: run.json)
     } catch { return .failed(.string("the store failed: \(error)")) }

@@ -237,7 +237,7 @@ public actor CommandDesk {
     case .collect(let path): ended = await tools.collect(path, for: origin)
     case .run(let unit): ended = await tools.run(unit, for: origin)
     case .acceptStore(let store): ended = await accept(store, namespace)
-    case .erase(let condition): ended = await erase(condition, namespace)
+    case .erase(let value): ended = await erase(value, namespace)
     case .trigger(let order): return try await carryOut(order, record, namespace)
     }
     guard !Task.isCancelled else { return nil }

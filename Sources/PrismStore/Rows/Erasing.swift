@@ -1,4 +1,4 @@
-package import PrismProtocol
+public import PrismProtocol
 import PrismSQLite
 
 /// An erasure that goes on: what was erased until now, and where to go on.
@@ -7,8 +7,7 @@ public struct ErasureRun: Sendable {
 
   /// nil: the namespace never stored anything.
   fileprivate let namespace: (name: NamespaceName, number: Int)?
-  /// nil: all reports are meant.
-  fileprivate let test: MetaTest?
+  fileprivate let isMeant: (@Sendable ([UInt8]) -> Bool)?
   fileprivate var step = Step.rows
   fileprivate var places: [RowPlace]
   /// The number of the last dead letter that was looked at.
@@ -17,8 +16,8 @@ public struct ErasureRun: Sendable {
   /// Rows of packets that may be at the collector already. They stay until they have left.
   public fileprivate(set) var inPackets = 0
 
-  fileprivate init(_ namespace: (name: NamespaceName, number: Int)?, _ condition: MetaCondition?) {
-    (self.namespace, test) = (namespace, condition.map { MetaTest($0) })
+  fileprivate init(_ namespace: (name: NamespaceName, number: Int)?, _ isMeant: (@Sendable ([UInt8]) -> Bool)?) {
+    (self.namespace, self.isMeant) = (namespace, isMeant)
     places = namespace.map { RowPlace.begins(of: $0.number) } ?? []
   }
 
@@ -26,7 +25,7 @@ public struct ErasureRun: Sendable {
   public var isComplete: Bool { step == .complete }
 
   /// What was erased: a flat object.
-  package var json: JSONValue {
+  public var json: JSONValue {
     JSONValue(["reports": metas, "payloads": payloads, "dead": dead, "damaged": damaged, "inPackets": inPackets])
   }
 }
@@ -83,9 +82,9 @@ struct Erasing: PlainOperations {
   }
 
   private func isMeant(_ row: StoredRow, _ queue: QueueID, _ run: ErasureRun) throws(SQLiteError) -> Bool {
-    guard let test = run.test else { return true }
+    guard let isMeant = run.isMeant else { return true }
     guard let rendering = try transaction.rendering(of: row, queue) else { return false }
-    return test.holds(for: rendering.whole(row))
+    return isMeant(rendering.whole(row))
   }
 
   private func eraseLetters(
@@ -95,7 +94,7 @@ struct Erasing: PlainOperations {
     let page = try letters.page(of: namespace.name, after: run.lastLetter, limit: Self.lettersPerSlice)
     for letter in page {
       let meta = try letters.content(.number(letter.number))?.meta ?? []
-      if run.test?.holds(for: meta) ?? true { run.dead += try letters.drop(.number(letter.number)) }
+      if run.isMeant?(meta) ?? true { run.dead += try letters.drop(.number(letter.number)) }
     }
     if let last = page.last {
       run.lastLetter = last.number
@@ -120,14 +119,14 @@ struct Erasing: PlainOperations {
 }
 
 extension ReportStore {
-  /// Begins to erase. - Parameter condition: of the reports that are meant; nil: all.
-  package func erasure(of namespace: NamespaceName, _ condition: MetaCondition?) -> ErasureRun {
-    ErasureRun(state.names.number(of: namespace).map { (namespace, $0) }, condition)
+  /// Begins to erase. - Parameter isMeant: tells by its meta which report is erased; nil: all are.
+  public func erasure(of namespace: NamespaceName, where isMeant: (@Sendable ([UInt8]) -> Bool)?) -> ErasureRun {
+    ErasureRun(state.names.number(of: namespace).map { (namespace, $0) }, isMeant)
   }
 
   /// Erases the next slice. Call it until the run is complete. The last call rewrites the file, in which no byte of them stays: that
   /// needs as much space again, and everybody waits.
-  package func erase(_ run: ErasureRun) throws(StoreError) -> ErasureRun {
+  public func erase(_ run: ErasureRun) throws(StoreError) -> ErasureRun {
     var run = run
     try write { (transaction) throws(SQLiteError) in try Erasing(transaction).slice(&run) }
     if run.isComplete { try scrub() }

@@ -125,10 +125,35 @@ struct Recent<Key: Equatable, Value> {
 }
 
 extension FieldQuestion where Answer == Bool {
+  /// Whether a condition holds: the one rule for reports and records of all stores.
   convenience init(_ condition: MetaCondition) {
-    let test = MetaTest(condition)
-    let ofNumbers = { (fractionDigits: Int) in condition.ofNumbers(fractionDigits, test.number) }
-    self.init(condition.path, absent: false, ofNumbers: ofNumbers) { test.holds($0, in: $1) }
+    let value = Array(condition.value.utf8)
+    let number = condition.number.map { ExactNumber(Array($0.utf8).span) }
+    let ofNumbers = { (fractionDigits: Int) in condition.ofNumbers(fractionDigits, number) }
+    self.init(condition.path, absent: false, ofNumbers: ofNumbers) { field, text in
+      switch condition.comparison {
+      case .exists: return true
+      case .contains: return field.kind == .string && field.bytes(in: text).contains(value)
+      case .equal: return Self.equals(field, text, value, number)
+      case .notEqual: return !Self.equals(field, text, value, number)
+      case .less, .atMost, .more, .atLeast:
+        if let number {
+          return field.kind == .number && condition.comparison.holds(field.number(in: text), number)
+        }
+        guard field.kind == .string else { return false }
+        return condition.comparison.holds(ByteText(field.bytes(in: text)), ByteText(value))
+      }
+    }
+  }
+
+  private static func equals(
+    _ field: MetaField, _ text: Span<UInt8>, _ value: [UInt8], _ number: ExactNumber?
+  ) -> Bool {
+    switch field.kind {
+    case .number: number.map { $0 == field.number(in: text) } ?? false
+    case .string, .boolean, .null: field.bytes(in: text) == value
+    case .list, .object: false
+    }
   }
 }
 
@@ -161,4 +186,15 @@ extension MetaCondition {
     case .notEqual: return { !isAtMost($0) || isLess($0) }
     }
   }
+}
+
+/// Text in the order of its bytes.
+private struct ByteText: Comparable {
+  let bytes: [UInt8]
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+  static func < (a: Self, b: Self) -> Bool { a.bytes.lexicographicallyPrecedes(b.bytes) }
+}
+
+extension MetaField {
+  fileprivate func number(in text: Span<UInt8>) -> ExactNumber { ExactNumber(text.extracting(range)) }
 }
