@@ -1,6 +1,5 @@
 import Dispatch
 import Glibc
-import PrismBase
 public import PrismProtocol
 import Synchronization
 

@@ -1,4 +1,3 @@
-import PrismBase
 import Synchronization
 
 /// The memory that all bodies share. Those of unproven senders have a part of it.

@@ -1,7 +1,6 @@
 import Glibc
 import PrismBase
 import PrismCollector
-import PrismPacket
 import PrismProtocol
 
 extension CollectorCommand {

@@ -1,9 +1,6 @@
 import PrismBase
 import PrismCollector
 import PrismConfig
-import PrismHTTP
-import PrismPacket
-import PrismProtocol
 
 /// The command line, and the files that it names.
 struct Flags {

@@ -1,4 +1,3 @@
-import PrismBase
 import PrismCollector
 import PrismProtocol
 

@@ -1,6 +1,5 @@
 import CArguments
 import PrismBase
-import PrismConfig
 import PrismProtocol
 
 /// Answers about commands as a whole: `help`, `version`, the first word of several commands, and an unknown word.

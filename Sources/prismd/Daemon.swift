@@ -1,10 +1,8 @@
-import Dispatch
 import PrismAdmission
 import PrismBase
 import PrismConfig
 import PrismEngine
 import PrismHTTP
-import PrismInputs
 import PrismLinux
 import PrismPacket
 import PrismProtocol

@@ -1,4 +1,3 @@
-import PrismPacket
 import PrismProtocol
 
 /// The parts of a report that a group of crashes needs.

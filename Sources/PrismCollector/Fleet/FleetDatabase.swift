@@ -1,5 +1,4 @@
 import PrismBase
-import PrismSQLite
 
 /// The database of what is known of the fleet beside its packets: devices and their tokens, dictionaries, words of operators
 /// on crashes, remote configuration and its rollouts. One set of tables and statements (`FleetSchema`) for both.

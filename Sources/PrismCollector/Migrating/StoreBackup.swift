@@ -1,6 +1,5 @@
 import Glibc
 import PrismBase
-import PrismProtocol
 import PrismSQLite
 
 /// Copies of the collector's databases, and the way back to one (docs/backup.md). Blocks for as long as the disk does.

@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 
 /// Inserts reports into ClickHouse over HTTP: a table a namespace, which it makes when the server has no such table.
 ///

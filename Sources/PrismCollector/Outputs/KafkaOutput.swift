@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 
 /// Hands reports to Apache Kafka: one message a report, in the order of the reports of each device, namespace and kind.
 ///

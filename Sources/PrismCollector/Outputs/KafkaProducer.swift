@@ -1,7 +1,5 @@
 import CKafka
 import PrismBase
-import PrismConfig
-import PrismProtocol
 
 /// A producer of librdkafka, for the one queue that owns it. Its end drops every message that is not delivered.
 final class KafkaProducer {

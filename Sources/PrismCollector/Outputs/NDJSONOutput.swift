@@ -1,7 +1,6 @@
 import CZstd
 import Glibc
 import PrismBase
-import PrismProtocol
 
 /// One line of JSON a report: as `GET /reports` shows it, with the payload in base64.
 actor NDJSONOutput: ReportOutput {

@@ -1,7 +1,5 @@
 import PrismBase
 import PrismHTTP
-import PrismProtocol
-import Synchronization
 
 /// The exports that are made and sent now. One that is large waits in a file for its reader, however slowly that one reads.
 final class Exports: Sendable {

@@ -1,6 +1,5 @@
 import PrismBase
 import PrismHTTP
-import PrismProtocol
 
 // The live tail: server-sent events (HTML's standard, "Server-sent events").
 extension PageAPI {

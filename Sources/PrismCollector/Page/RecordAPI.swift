@@ -1,6 +1,5 @@
 import PrismBase
 import PrismHTTP
-import PrismPacket
 import PrismProtocol
 
 /// Answers the API about one record, and changes records (docs/records.md, "Change records").

@@ -1,6 +1,5 @@
 import PrismBase
 import PrismHTTP
-import PrismProtocol
 
 /// Which reports are wanted, and how many.
 struct ReportFilter: Sendable, Equatable {

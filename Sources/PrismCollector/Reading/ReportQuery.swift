@@ -1,4 +1,3 @@
-import PrismBase
 import PrismProtocol
 
 /// The reports that a person or a program asks for, read from the store, whether the collector runs or not.

@@ -1,6 +1,3 @@
-import PrismPacket
-import PrismProtocol
-
 /// Where packets and their reports rest. Every implementation passes one conformance suite.
 protocol PacketStore: Sendable {
   /// Why the last call failed; nil: it did not. Never waits.

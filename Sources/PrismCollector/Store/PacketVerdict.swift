@@ -1,4 +1,3 @@
-import PrismPacket
 import PrismProtocol
 
 /// A stream as its store knows it when a packet comes, and the one verdict about that packet. Stores read and lock it, and

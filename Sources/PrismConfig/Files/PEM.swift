@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 
 /// The textual encoding of certificates and keys (RFC 7468), checked without a cryptographic library: complete blocks,
 /// each of them one DER value.

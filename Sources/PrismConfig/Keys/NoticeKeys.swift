@@ -1,6 +1,3 @@
-import PrismBase
-import PrismProtocol
-
 extension CollectorConfiguration.Notice {
   private typealias Key = ConfigurationKey<CollectorConfiguration.Notice>
 

@@ -1,4 +1,3 @@
-import PrismBase
 import PrismProtocol
 
 /// A folder of namespace files that a server of remote configuration serves: `NAME.yaml`, with the keys of a namespace's

@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 
 /// Bytes to a tree of values with their lines.
 ///

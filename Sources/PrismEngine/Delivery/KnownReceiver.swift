@@ -1,6 +1,4 @@
-import PrismConfig
 import PrismPacket
-import PrismProtocol
 
 /// The receiver of a namespace's packets of one kind, as they got to know it.
 struct KnownReceiver: Sendable {

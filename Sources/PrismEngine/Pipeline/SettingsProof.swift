@@ -1,4 +1,3 @@
-import PrismPacket
 import PrismProtocol
 
 /// Which settings a collector has answered packets under. Pure.

@@ -1,5 +1,3 @@
-import PrismProtocol
-
 /// When a namespace's records are synchronized next (docs/records.md). Nothing is due without a request. All times are on
 /// the uptime clock.
 struct RecordSchedule: Sendable, Equatable {

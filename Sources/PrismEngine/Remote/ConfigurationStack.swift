@@ -1,7 +1,5 @@
-import Dispatch
 import PrismBase
 public import PrismConfig
-import PrismProtocol
 
 /// The layers of the configuration: the files, and remote configuration on top. It is the only publisher, so the newest
 /// of both is in force.

@@ -1,6 +1,5 @@
 public import PrismBase
 public import PrismConfig
-import PrismProtocol
 
 /// The configuration of a start before any answer: the files, and on top the remote configuration of the last run.
 public struct RemoteStart: Sendable {

@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 
 /// How long a collector asks to be left alone: the header `Retry-After` (RFC 9110, section 10.2.3).
 enum RetryAfter {

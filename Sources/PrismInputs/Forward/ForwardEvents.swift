@@ -1,5 +1,4 @@
 import PrismPacket
-import PrismProtocol
 
 /// Reads the events of one message one by one. Packed events are unpacked as far as they are asked for.
 struct ForwardEvents {

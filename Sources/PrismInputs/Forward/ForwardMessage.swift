@@ -1,5 +1,4 @@
 import PrismPacket
-import PrismProtocol
 
 /// One message of the forward protocol (Forward Protocol Specification v1.5, "Event Modes"), as far as its events, which
 /// `ForwardEvents` reads one by one.

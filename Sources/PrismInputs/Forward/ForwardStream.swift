@@ -1,4 +1,3 @@
-import PrismAdmission
 import PrismBase
 import PrismPacket
 import PrismProtocol

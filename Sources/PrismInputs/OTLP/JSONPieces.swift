@@ -1,5 +1,3 @@
-import PrismProtocol
-
 /// Finds the parts of a JSON text without a tree of it: only brackets and strings are looked at, so that what is wrong within
 /// a part costs that part.
 struct JSONPieces {

@@ -1,4 +1,3 @@
-import Dispatch
 package import PrismAdmission
 public import PrismBase
 public import PrismConfig

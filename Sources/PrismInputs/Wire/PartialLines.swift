@@ -1,4 +1,3 @@
-import PrismBase
 import PrismProtocol
 
 /// Joins the lines of containers that Docker sent in parts of 16 KiB: `partial_message` of its driver for Fluent,

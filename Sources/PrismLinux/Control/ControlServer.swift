@@ -1,7 +1,6 @@
 import CLinux
 import Glibc
 public import PrismBase
-import PrismConfig
 public import PrismProtocol
 
 /// Answers `prismctl` and other tools over the control socket (docs/control-protocol.md): one JSON request a line, one

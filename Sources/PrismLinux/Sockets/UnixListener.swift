@@ -1,7 +1,6 @@
 import CLinux
 import Glibc
 import PrismBase
-import PrismConfig
 import Synchronization
 
 /// A listening Unix stream socket: bound by us, or inherited from the service manager.

@@ -1,5 +1,4 @@
 import CZstd
-import PrismProtocol
 
 /// Unpacks gzip members or zstd frames, one after the other and piece by piece, so that what they unpack to needs no memory as a
 /// whole.

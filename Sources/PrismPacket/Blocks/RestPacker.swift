@@ -1,5 +1,3 @@
-import PrismProtocol
-
 /// Packs lines as they rest in a store: as columns from 50 lines of few shapes on, else as rows, both with zstd.
 ///
 /// Holds the library's contexts, so one serves many texts; not for two threads at once.

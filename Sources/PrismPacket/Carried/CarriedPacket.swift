@@ -1,4 +1,3 @@
-import PrismBase
 public import PrismProtocol
 
 /// A packet in a file, for a machine without a network (docs/carrying.md). The file is the POST as HTTP/1.1 would carry it,

@@ -1,5 +1,3 @@
-import PrismBase
-
 /// The members of a line that comes down, found in their place: a full answer may have a million lines, so no tree is built.
 struct DownMembers {
   enum Key: Int, CaseIterable {

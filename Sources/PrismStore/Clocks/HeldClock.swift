@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 
 /// The time that passed while the store held its rows, by which they grow old (docs/store.md, "Age").
 ///

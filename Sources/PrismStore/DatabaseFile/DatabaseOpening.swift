@@ -1,6 +1,5 @@
 import Glibc
 import PrismBase
-import PrismProtocol
 import PrismSQLite
 import PrismSalvage
 

@@ -1,4 +1,3 @@
-import PrismProtocol
 import PrismSQLite
 import PrismSalvage
 

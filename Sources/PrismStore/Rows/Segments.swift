@@ -1,4 +1,3 @@
-import PrismProtocol
 import PrismSQLite
 
 /// Keeps delivered rows in their table until all of it can be emptied. To delete rows one by one, SQLite writes each of their

@@ -1,4 +1,3 @@
-import PrismProtocol
 import PrismSQLite
 
 // `facts`: single values of the database, by name.

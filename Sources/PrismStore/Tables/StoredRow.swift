@@ -1,5 +1,4 @@
 import CDeflate
-import PrismProtocol
 import PrismSQLite
 
 /// One row of a queue's table, read in place: valid until its statement steps on.

@@ -1,5 +1,4 @@
 import CLinux
-import PrismProtocol
 import PrismSQLite
 
 /// The store's file: its one connection, set up as the store needs it, and its prepared statements.

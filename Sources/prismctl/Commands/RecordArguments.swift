@@ -1,4 +1,3 @@
-import PrismBase
 import PrismClient
 import PrismProtocol
 

@@ -1,6 +1,5 @@
 import Glibc
 import PrismBase
-import PrismConfig
 import PrismLinux
 import PrismProtocol
 

@@ -1,7 +1,6 @@
 import Glibc
 import PrismBase
 import PrismLinux
-import PrismProtocol
 
 /// The collector of `prismd --dev`: a child that ends with this process, however that ends.
 final class DevelopmentCollector: Sendable {

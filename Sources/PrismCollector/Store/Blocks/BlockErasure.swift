@@ -1,6 +1,3 @@
-import PrismPacket
-import PrismProtocol
-
 /// A block from which reports are erased, and the block that takes its place.
 struct BlockErasure: Sendable {
   let former: BlockHead

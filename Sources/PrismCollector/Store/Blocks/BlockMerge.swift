@@ -1,5 +1,4 @@
 import PrismPacket
-import PrismProtocol
 
 /// Blocks that follow each other become one: its ids, packets and lines are theirs, in their order.
 struct BlockMerge {

@@ -1,7 +1,6 @@
 import Dispatch
 import Glibc
 import PrismPacket
-import PrismProtocol
 import Synchronization
 
 /// Answers all questions about reports from the blocks of a store: the one way for every store. A block is opened only where

@@ -1,5 +1,4 @@
 import PrismPacket
-import PrismProtocol
 import PrismSQLite
 
 /// Blocks and payloads in the form of COPY.

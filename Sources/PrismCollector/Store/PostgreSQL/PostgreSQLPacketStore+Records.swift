@@ -1,6 +1,5 @@
 import Glibc
 import PrismBase
-import PrismProtocol
 
 // Changes of records and of blocks, on a connection of their own, so that no writer waits for packets.
 extension PostgreSQLPacketStore {

@@ -1,5 +1,3 @@
-import PrismBase
-
 /// Opens connections, and brings the schema to its version.
 public struct PostgreSQLSetup: Sendable {
   /// The reason why a database is not used.

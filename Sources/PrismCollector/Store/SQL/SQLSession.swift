@@ -1,5 +1,3 @@
-import PrismSQLite
-
 /// Transactions, one after the other, over a connection of its own, which the first one opens. For one queue.
 final class SQLSession {
   private let open: () throws -> any SQLDriver

@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 import PrismSQLite
 import PrismSalvage
 

@@ -1,5 +1,4 @@
 import PrismProtocol
-import PrismSQLite
 
 /// The tables of `collector.db`: who sent what, each packet once, in rows; the reports themselves in blocks.
 enum PacketSchema {

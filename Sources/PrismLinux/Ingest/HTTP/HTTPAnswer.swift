@@ -1,4 +1,3 @@
-import PrismAdmission
 import PrismInputs
 import PrismProtocol
 

@@ -1,5 +1,4 @@
 import CLinux
-import Dispatch
 public import PrismAdmission
 public import PrismBase
 public import PrismConfig
