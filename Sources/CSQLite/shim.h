@@ -21,6 +21,3 @@ static inline int prism_sqlite3_bind_blob_copy(sqlite3_stmt *statement, int inde
 static inline int prism_sqlite3_bind_text_copy(sqlite3_stmt *statement, int index, const char *bytes, int count) {
   return sqlite3_bind_text(statement, index, bytes, count, SQLITE_TRANSIENT);
 }
-static inline void prism_sqlite3_result_text_copy(sqlite3_context *context, const char *bytes, int count) {
-  sqlite3_result_text(context, bytes, count, SQLITE_TRANSIENT);
-}

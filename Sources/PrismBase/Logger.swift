@@ -48,17 +48,6 @@ public final class Logger: Sendable {
     (self.time, self.toJournal, self.offer) = (time, toJournal, offer)
   }
 
-  /// - Parameter write: takes every line: the log of a test.
-  public convenience init(
-    level: Level = .info, format: Format = .text, toJournal: Bool = false, time: any TimeSource = SystemTime(),
-    write: @escaping @Sendable (String) -> Void
-  ) {
-    self.init(level: level, format: format, toJournal: toJournal, time: time) {
-      write($0)
-      return true
-    }
-  }
-
   /// Takes effect with the next event; a reload calls it.
   public func set(level: Level, format: Format) {
     state.withLock {

@@ -24,12 +24,6 @@ extension SQLiteColumn {
   /// All columns but the last ones, from `end` on.
   public static func list(before end: Self) -> String { list(allCases.prefix(Int(end.index)).map { $0 }) }
 
-  /// All columns, with NULL in the places of those that are not needed, or not there.
-  public static func list(withNullFor omitted: [Self]) -> String {
-    allCases.map { column in omitted.contains { $0.index == column.index } ? "NULL" : column.rawValue }
-      .joined(separator: ", ")
-  }
-
   private static func list(_ columns: [Self]) -> String {
     for (place, column) in columns.enumerated() {
       precondition(column.index == place, "\(Self.self) must be an enumeration of up to 256 cases without values")

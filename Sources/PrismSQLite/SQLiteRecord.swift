@@ -48,10 +48,6 @@ public struct SQLiteInsert<Column: SQLiteColumn> {
     (self.statement, base) = (statement, Int32(row * columnCount) + 1)
   }
 
-  /// Binds the values of several columns; SQLite keeps copies.
-  public func bind(_ values: KeyValuePairs<Column, any SQLConvertible>) {
-    for (column, value) in values { statement.bind(base + column.index, value.sqlValue) }
-  }
   /// Binds a value; SQLite keeps a copy.
   public func bind(_ column: Column, _ value: SQLValue) { statement.bind(base + column.index, value) }
   /// Binds a number.

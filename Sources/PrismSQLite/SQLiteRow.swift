@@ -25,12 +25,8 @@ public struct SQLiteRow<Column: SQLiteColumn> {
 
   /// 0 for NULL.
   @inlinable public func int64(_ column: Column) -> Int64 { sqlite3_column_int64(handle, column.index) }
-  /// 0 for NULL, and for a text that is no number.
-  @inlinable public func double(_ column: Column) -> Double { sqlite3_column_double(handle, column.index) }
   /// 0 for NULL.
   @inlinable public func int(_ column: Column) -> Int { Int(sqlite3_column_int64(handle, column.index)) }
-  /// Whether it is another number than 0.
-  @inlinable public func bool(_ column: Column) -> Bool { int64(column) != 0 }
   /// Whether the value is NULL.
   @inlinable public func isNull(_ column: Column) -> Bool {
     sqlite3_column_type(handle, column.index) == SQLITE_NULL

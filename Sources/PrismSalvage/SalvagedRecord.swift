@@ -94,8 +94,6 @@ public struct SalvagedRow<Column: SQLiteColumn>: SQLiteValues {
   public func data(_ column: Column) -> [UInt8]? { record.data(Int(column.index)).map { [UInt8]($0) } }
   /// false: the record was written before the table had this column.
   public func has(_ column: Column) -> Bool { column.index < record.columnCount }
-  /// Columns that were added to the table later are missing.
-  public var columnCount: Int { record.columnCount }
   /// false also if the record doesn't have the column.
   public func isNull(_ column: Column) -> Bool { record.isNull(Int(column.index)) }
 

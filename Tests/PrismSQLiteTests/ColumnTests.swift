@@ -25,7 +25,9 @@ import Testing
 
     func bind(to insert: SQLiteInsert<Note>) {
       insert.bind(.number, number)
-      insert.bind([.name: name, .madeTime: number * 10, .content: content])
+      insert.bind(.name, name.sqlValue)
+      insert.bind(.madeTime, number * 10)
+      insert.bind(.content, content.sqlValue)
     }
   }
 

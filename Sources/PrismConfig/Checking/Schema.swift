@@ -7,14 +7,6 @@ package enum Schema {
     ["anyOf": [schema, ["type": "string", "pattern": "\\$\\{"]]]
   }
 
-  static func document<Target>(_ id: String, _ title: String, _ table: KeyTable<Target>) -> JSONValue {
-    let head: [JSONValue.Member] = [
-      .init("$schema", "https://json-schema.org/draft/2020-12/schema"), .init("$id", .string(id)),
-      .init("title", .string(title)),
-    ]
-    return .object(head + (object(table).object ?? []))
-  }
-
   static func object<Target>(_ table: KeyTable<Target>) -> JSONValue {
     let required = table.keys.filter(\.isRequired).map { JSONValue.string($0.name) }
     let members = properties(table.keys.map { ($0.name, property($0, default: table.defaultText($0))) })

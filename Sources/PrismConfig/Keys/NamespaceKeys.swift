@@ -1,4 +1,4 @@
-package import PrismProtocol
+import PrismProtocol
 
 /// The table "A namespace" of docs/configuration.md.
 package enum NamespaceKeys {
@@ -159,21 +159,4 @@ extension Ceiling {
   static let maxItem = Ceiling(name: "limits.maxItem", path: \.maxItem)
   static let maxFlow = Ceiling(name: "limits.maxFlowMByte", path: \.maxFlowMByte)
   static let expiration = Ceiling(name: "limits.expirationDay", path: \.expirationDay)
-}
-
-extension Schema {
-  /// The schema of prismd.yaml.
-  package static var daemon: JSONValue {
-    document("prismd.schema.json", "prismd.yaml: the daemon's configuration", DaemonKeys.table)
-  }
-
-  /// The schema of a namespace's file.
-  package static var namespace: JSONValue {
-    document("namespace.schema.json", "namespaces.d/NAME.yaml: a namespace's configuration", NamespaceKeys.table)
-  }
-
-  /// The schema of a collector's file.
-  package static var collector: JSONValue {
-    document("collector.schema.json", "collector.yaml: the configuration of prism-collector", CollectorKeys.table)
-  }
 }

@@ -138,7 +138,6 @@ public final class KeyUse: Sendable {
 
   /// The most blocks of one key.
   var blocksMax: Int { state.withLock(\.blocksMax) }
-  func blocks(of key: KeyFingerprint) -> Int { state.withLock { $0.blocks(of: key) } }
   func isUsedUp(_ key: KeyFingerprint) -> Bool { state.withLock { $0.isUsedUp(key) } }
   func report(of key: KeyFingerprint) -> KeyReport {
     state.withLock { KeyReport(blocks: $0.blocks(of: key), blocksMax: $0.blocksMax) }

@@ -17,7 +17,6 @@ struct ColumnBlock {
   private(set) var columns: [ColumnReader] = []
   private(set) var words: [Range<Int>] = []
   let order: IntegerReader
-  var bytes: UnsafeBufferPointer<UInt8> { input.bytes }
 
   /// The text of a block.
   /// - Parameter bytes: the unpacked columns.

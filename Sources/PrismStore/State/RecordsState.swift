@@ -25,8 +25,6 @@ struct RecordsState {
   /// Those of them whose records changed for programs, with the records; nil: more than a change names.
   private var changed: [Int: [RecordID]?] = [:]
 
-  init() {}
-
   /// Reads everything but the records. - Throws: `isCorruption` if a row is not what was written.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     down = try DownState(connection)
@@ -52,8 +50,6 @@ struct RecordsState {
 
   /// nil if nothing was ever stored in the table.
   func number(_ name: RecordTableName, namespace: Int) -> Int? { numbers[Key(namespace: namespace, name: name)] }
-
-  var nextTable: Int { (tables.keys.max() ?? 0) + 1 }
 
   /// The table is written with the commit.
   subscript(table: Int) -> RecordTableRow {

@@ -81,7 +81,7 @@ import Testing
     #expect(await rig.runs { rig.transport.requests.count == 7 })
     // A meta block each, and the payload's own.
     let fingerprint = try CountedKey(id: "main", secret: DeliveryRig.key).fingerprint
-    #expect(keys.blocks(of: fingerprint) == 5 + 1 + 2)
+    #expect(keys.report(of: fingerprint).blocks == 5 + 1 + 2)
     await engine.stop()
   }
 
@@ -94,7 +94,7 @@ import Testing
       let rig = DeliveryRig()
       let keys = Self.keys(1 << 32, file)
       let engine = try await rig.engine(Self.namespaces(), keys: keys)
-      #expect(keys.blocks(of: fingerprint) >= sent)
+      #expect(keys.report(of: fingerprint).blocks >= sent)
       await rig.report(1...run, to: engine)
       #expect(await rig.runs { rig.transport.requests.count == run })
       sent += run

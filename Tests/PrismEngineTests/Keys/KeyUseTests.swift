@@ -28,7 +28,7 @@ import Testing
     var granted = 0
     for _ in 0..<40 {
       let use = try await Self.keyUse(file)
-      #expect(use.blocks(of: key.fingerprint) >= granted, "seed \(seed)")
+      #expect(use.report(of: key.fingerprint).blocks >= granted, "seed \(seed)")
       var inRun = 0
       for _ in 0..<Int.random(in: 0...60, using: &random) {
         let blocks = Int.random(in: 1...5000, using: &random)
@@ -38,7 +38,7 @@ import Testing
       let counts = file.bytes.flatMap { KeyCountFile.counts($0) } ?? [:]
       let written = counts[key.fingerprint]?.blocks ?? 0
       #expect(written >= granted, "seed \(seed)")
-      #expect(written - use.blocks(of: key.fingerprint) <= max(inRun, KeyCounts.firstPortion), "seed \(seed)")
+      #expect(written - use.report(of: key.fingerprint).blocks <= max(inRun, KeyCounts.firstPortion), "seed \(seed)")
     }
   }
 
@@ -49,7 +49,7 @@ import Testing
     try await use.take(3, of: key)
     await use.close()
     let after = try await Self.keyUse(file)
-    #expect(after.blocks(of: key.fingerprint) == 3)
+    #expect(after.report(of: key.fingerprint).blocks == 3)
   }
 
   @Test("portions grow with the use: 2^22 blocks cost few writes")
@@ -68,7 +68,7 @@ import Testing
     try await use.take(1, of: try Self.key(1, id: "other"))
     try await use.take(2, of: try Self.key(2))
     let (first, second) = (try Self.key(1).fingerprint, try Self.key(2).fingerprint)
-    #expect(use.blocks(of: first) == 8 && use.blocks(of: second) == 2)
+    #expect(use.report(of: first).blocks == 8 && use.report(of: second).blocks == 2)
     let bytes = try #require(file.bytes)
     let text = String(decoding: bytes, as: UTF8.self)
     #expect(!text.contains(Hex.encode([UInt8](repeating: 1, count: 16))), "the file tells the key")
@@ -87,7 +87,7 @@ import Testing
     #expect(lines.count == 1)
     #expect(!use.isUsedUp(key.fingerprint))
     await #expect(throws: KeyUse.Fault.usedUp(id: "main", blocksMax: 100)) { try await use.take(2, of: key) }
-    #expect(use.isUsedUp(key.fingerprint) && use.blocks(of: key.fingerprint) == 99)
+    #expect(use.isUsedUp(key.fingerprint) && use.report(of: key.fingerprint).blocks == 99)
     #expect(lines.count == 2)
     await #expect(throws: KeyUse.Fault.self) { try await use.take(1, of: key) }
     let bytes = try #require(file.bytes)
@@ -102,16 +102,16 @@ import Testing
     await #expect(throws: KeyUse.Fault.notWritten("full")) { try await use.take(1, of: key) }
     broken.mend()
     try await use.take(1, of: key)
-    #expect(use.blocks(of: key.fingerprint) == 1)
+    #expect(use.report(of: key.fingerprint).blocks == 1)
 
     let file = MemoryFile()
     try await Self.keyUse(file).take(1, of: key)
     let bytes = try #require(file.bytes)
     file.set(bytes.dropLast() + [0])
     let after = try await Self.keyUse(file, blocksMax: 100)
-    #expect(after.blocks(of: key.fingerprint) == 50 && file.setAsideBytes != nil)
+    #expect(after.report(of: key.fingerprint).blocks == 50 && file.setAsideBytes != nil)
     let unused = try Self.key(2).fingerprint
-    #expect(after.blocks(of: unused) == 0)
+    #expect(after.report(of: unused).blocks == 0)
   }
 
   @Test("tasks that take at once are all counted, and never more than was written")
@@ -121,7 +121,7 @@ import Testing
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<50 { group.addTask { for _ in 0..<20 { try? await use.take(37, of: key) } } }
     }
-    #expect(use.blocks(of: key.fingerprint) == 50 * 20 * 37)
+    #expect(use.report(of: key.fingerprint).blocks == 50 * 20 * 37)
     let bytes = try #require(file.bytes)
     #expect(KeyCountFile.counts(bytes)?[key.fingerprint]?.blocks ?? 0 >= 50 * 20 * 37)
   }

@@ -3,6 +3,7 @@ import PrismBase
 import PrismConfig
 import PrismEngine
 import PrismProtocol
+import PrismTestSupport
 import Synchronization
 import Testing
 
