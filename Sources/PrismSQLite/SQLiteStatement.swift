@@ -95,17 +95,15 @@ extension SQLiteStatement {
   private enum First: String, SQLiteColumn { case first }
 
   /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
-  public func firstInt() throws(SQLiteError) -> Int64? {
-    defer { reset() }
-    let row = try step() ? SQLiteRow<First>(handle) : nil  // a PRAGMA may return further columns
-    return row.flatMap { $0.isNull(.first) ? nil : $0.int64(.first) }
-  }
+  public func firstInt() throws(SQLiteError) -> Int64? { try firstValue { $0.int64(.first) } }
 
   /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
-  public func firstText() throws(SQLiteError) -> String? {
+  public func firstText() throws(SQLiteError) -> String? { try firstValue { $0.text(.first) } }
+
+  private func firstValue<Value>(_ read: (SQLiteRow<First>) -> Value) throws(SQLiteError) -> Value? {
     defer { reset() }
-    let row = try step() ? SQLiteRow<First>(handle) : nil
-    return row.flatMap { $0.isNull(.first) ? nil : $0.text(.first) }
+    let row = try step() ? SQLiteRow<First>(handle) : nil  // a PRAGMA may return further columns
+    return row.flatMap { $0.isNull(.first) ? nil : read($0) }
   }
 }
 

@@ -45,3 +45,33 @@ public enum ChildStart {
     return process
   }
 }
+
+/// What programs write.
+public enum ChildOutput {
+  /// Why no more was read.
+  public enum End { case whole, tooLate, tooLong }
+
+  /// Reads until the other side of a pipe is closed. Blocks for so many `seconds` at most.
+  /// - Parameter bytesMax: after more than these it reads no more.
+  public static func read(_ descriptor: Int32, bytesMax: Int, seconds: Int) -> (bytes: [UInt8], end: End) {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    var (output, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 64 * 1024))
+    while output.count <= bytesMax {
+      let rest = Int32((deadline - ContinuousClock.now) / .milliseconds(1))
+      var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      guard rest > 0 else { return (output, .tooLate) }
+      guard poll(&waiting, 1, rest) > 0 else { continue }
+      let count = Glibc.read(descriptor, &chunk, chunk.count)
+      if count == 0 { return (output, .whole) }
+      if count > 0 { output += chunk[..<count] }
+    }
+    return (output, .tooLong)
+  }
+
+  /// Waits until a program has ended. - Returns: its status, as `waitpid` says it.
+  public static func status(of process: pid_t) -> Int32 {
+    var status: Int32 = 0
+    while waitpid(process, &status, 0) < 0 && errno == EINTR {}
+    return status
+  }
+}

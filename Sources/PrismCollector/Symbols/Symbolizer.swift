@@ -128,11 +128,16 @@ struct ConfinedProgram {
     let code = errno
     close(ends[1])
     guard child > 0 else { return Ran(fault: String(cString: strerror(code)), output: []) }
-    let (output, fault) = read(ends[0])
+    let (output, end) = ChildOutput.read(ends[0], bytesMax: outputBytesMax, seconds: seconds)
     kill(child, SIGKILL)  // one that has closed its output may go on
-    var status: Int32 = 0
-    while waitpid(child, &status, 0) < 0 && errno == EINTR {}
-    return Ran(fault: fault ?? Self.fault(of: status), output: output)
+    let status = ChildOutput.status(of: child)
+    let fault =
+      switch end {
+      case .whole: Self.fault(of: status)
+      case .tooLate: "its time is over"
+      case .tooLong: "its output is over \(outputBytesMax) bytes"
+      }
+    return Ran(fault: fault, output: output)
   }
 
   private static func fault(of status: Int32) -> String? {
@@ -143,21 +148,5 @@ struct ConfinedProgram {
     case (SIGXCPU, _): "its time is over"
     case (let signal, _): "signal \(signal) ended it"
     }
-  }
-
-  /// - Returns: the output, and why there may be more.
-  private func read(_ descriptor: Int32) -> ([UInt8], fault: String?) {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    var (output, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 64 * 1024))
-    while output.count <= outputBytesMax {
-      let rest = Int32((deadline - ContinuousClock.now) / .milliseconds(1))
-      var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      guard rest > 0 else { return (output, "its time is over") }
-      guard poll(&waiting, 1, rest) > 0 else { continue }
-      let count = Glibc.read(descriptor, &chunk, chunk.count)
-      if count == 0 { return (output, nil) }
-      if count > 0 { output += chunk[..<count] }
-    }
-    return (output, "its output is over \(outputBytesMax) bytes")
   }
 }

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// A collector's base address, as far as delivery needs to understand it.
@@ -12,12 +13,7 @@ struct CollectorAddress: Sendable, Equatable {
   func endpoint(_ kind: RowKind) -> String { base + kind.path }
 
   /// On this machine: it needs no network and costs no flow.
-  var isLoopback: Bool {
-    let host = self.host
-    if host == "localhost" || host == "::1" { return true }
-    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
-  }
+  var isLoopback: Bool { HostAndPort.isLoopback(host) }
 
   /// In lower case, without brackets; empty if the address has no host.
   var host: String {

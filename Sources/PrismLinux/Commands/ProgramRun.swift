@@ -21,11 +21,10 @@ enum ProgramRun {
     let process = start(words, output: ends[1])
     close(ends[1])
     guard let process else { return nil }
-    let (output, isWhole) = read(ends[0], bytesMax: outputBytesMax, seconds: seconds)
-    if !isWhole { kill(process, SIGKILL) }
-    var status: Int32 = 0
-    while waitpid(process, &status, 0) < 0 && errno == EINTR {}
-    return Ran(exitCode: isWhole && status & 0x7F == 0 ? (status >> 8) & 0xFF : nil, output: output)
+    let (output, end) = ChildOutput.read(ends[0], bytesMax: outputBytesMax, seconds: seconds)
+    if end != .whole { kill(process, SIGKILL) }
+    let status = ChildOutput.status(of: process)
+    return Ran(exitCode: end == .whole && status & 0x7F == 0 ? (status >> 8) & 0xFF : nil, output: output)
   }
 
   private static func start(_ words: [String], output: Int32) -> pid_t? {
@@ -33,25 +32,5 @@ enum ProgramRun {
     guard null >= 0 else { return nil }
     defer { close(null) }
     return try? ChildStart.start(words, input: null, output: output, error: null)
-  }
-
-  /// - Returns: the output, and whether it ended.
-  private static func read(_ descriptor: Int32, bytesMax: Int, seconds: Int) -> ([UInt8], isWhole: Bool) {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    var output: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 64 * 1024)
-    while output.count <= bytesMax {
-      let rest = Int32((deadline - ContinuousClock.now) / .milliseconds(1))
-      var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      guard rest > 0 else { return (output, false) }
-      let ready = poll(&waiting, 1, rest)
-      if ready < 0 && errno == EINTR { continue }
-      guard ready > 0 else { return (output, false) }
-      let count = Glibc.read(descriptor, &chunk, chunk.count)
-      if count < 0 && errno == EINTR { continue }
-      if count <= 0 { return (output, count == 0) }
-      output += chunk[..<count]
-    }
-    return (output, false)
   }
 }

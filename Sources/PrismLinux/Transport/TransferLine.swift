@@ -1,4 +1,5 @@
 import CCurl
+import PrismBase
 import PrismEngine
 
 /// The transfers that are under way, and those that wait for a place, in their order. Two rules keep servers that hang from
@@ -61,13 +62,7 @@ struct TransferLine {
 enum CurlURL {
   /// The host is `localhost`, in 127.0.0.0/8, or `::1`. A URL that curl can't read is not.
   static func isLoopback(_ url: String) -> Bool {
-    guard let host = host(of: url) else { return false }
-    return host == "localhost" || host == "[::1]" || isIPv4Loopback(host)
-  }
-
-  private static func isIPv4Loopback(_ host: String) -> Bool {
-    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    host(of: url).map { $0 == "[::1]" || HostAndPort.isLoopback($0) } ?? false
   }
 
   /// Host and port; the URL itself where curl can't read it.
