@@ -15,7 +15,7 @@ function entries(namespaces) {
 }
 
 function reachOf(one) {
-  return `${one.percent} % of devices${one.groups.length > 0 ? `, and ${one.groups.join(", ")}` : ""}`;
+  return `${one.percent} % of devices${one.where ? ` where ${one.where}` : ""}${one.groups.length > 0 ? `, and ${one.groups.join(", ")}` : ""}`;
 }
 
 /** The buttons of an operator. */
@@ -24,16 +24,17 @@ function controls(rollout, again) {
   const change = (body) => act(() => post("/configuration/rollout", body), again);
   const percent = h("input", { type: "number", id: "percent", min: rollout?.percent ?? 0, max: 100, step: 1, required: true, value: rollout?.percent ?? 10 });
   const groups = h("input", { id: "groups", placeholder: "lab-*, till-0007", autocomplete: "off" });
+  const where = h("input", { id: "where", placeholder: "tag.region = eu and version < 2.10", maxlength: 2048, autocomplete: "off", value: rollout?.where ?? "" });
   const guarded = h("input", { type: "checkbox", id: "guarded", checked: true });
   const button = (name, title, question) => h("button", { type: "button", id: name, onclick: async () => {
     if (!question || await ask(question, title)) await change({ action: name });
   } }, title);
   return h("form", { class: "tools", onsubmit: async (event) => {
     event.preventDefault();
-    const reach = { percent: Number(percent.value), groups: groups.value.split(/[\s,]+/).filter(Boolean) };
-    if (reach.percent === 100 && !await ask("Every device gets this configuration. It can be rolled back.", "Give it to all")) return;
+    const reach = { percent: Number(percent.value), groups: groups.value.split(/[\s,]+/).filter(Boolean), where: where.value.trim() };
+    if (reach.percent === 100 && !reach.where && !await ask("Every device gets this configuration. It can be rolled back.", "Give it to all")) return;
     await change({ action: rollout ? "widen" : "start", ...reach, ...(!rollout && guarded.checked ? { guard: {} } : {}) });
-  } }, h("label", { class: "field" }, h("span", null, "Percent of devices"), percent), h("label", { class: "field" }, h("span", null, "and these devices"), groups),
+  } }, h("label", { class: "field" }, h("span", null, "Percent of devices"), percent), h("label", { class: "field" }, h("span", null, "where"), where), h("label", { class: "field" }, h("span", null, "and these devices"), groups),
   !rollout && h("label", { class: "check" }, guarded, " roll back by itself if they crash more often"),
   h("button", { type: "submit", class: "main", id: "go" }, rollout ? "Widen" : "Start the rollout"),
   rollout?.state === "running" && button("pause", "Pause"), rollout?.state === "paused" && button("resume", "Resume"), rollout && button("rollBack", "Roll back", `${count(rollout.given)} devices go back to what they had before. Rollout ${rollout.id} ends.`), fault);

@@ -15,7 +15,7 @@ public final class Collector: Sendable {
   let counts = CollectorCounts()
   let refusals: RefusalLog
   /// nil: remote configuration is not served.
-  let remote: (store: RemoteConfigurationStore, devices: DeviceRegister, guards: GuardWatch)?
+  let remote: (store: RemoteConfigurationStore, devices: DeviceRegister, guards: GuardWatch, choices: RolloutChoices)?
   let outputs: [OutputRunner]
   let devices: DeviceGate
   let time: any TimeSource
@@ -41,7 +41,7 @@ public final class Collector: Sendable {
     remote = try options.remote.map {
       (
         try RemoteConfigurationStore($0, state: options.state, in: options.fleet, time: time, log: log),
-        DeviceRegister(in: options.fleet, time: time, log: log), GuardWatch()
+        DeviceRegister(in: options.fleet, time: time, log: log), GuardWatch(), RolloutChoices()
       )
     }
     outputs = options.outputs.map {

@@ -106,10 +106,7 @@ struct JobAPI: PageAnswers {
   private func chosen(
     _ job: Job, _ signatures: JSONValue?, _ scope: Scope, _ now: Int64
   ) async throws(CollectorRefusal) -> [Job.Device] {
-    let wanted: DeviceExpression
-    do throws(DeviceExpression.Fault) { wanted = try DeviceExpression(job.expression) } catch {
-      throw CollectorRefusal(400, "where: the expression \(error.reason)")
-    }
+    let wanted = try DeviceExpression.asked(job.expression)
     let all = try await DeviceAPI(api: api).devices(of: scope)
     let signed = signatures?.object.map { members in
       Dictionary(members.map { ($0.key, $0.value.string ?? "") }) { $1 }

@@ -159,9 +159,16 @@ extension PageRequest {
   var devices: DeviceExpression? {
     get throws(CollectorRefusal) {
       guard let text = http.parameter("where"), !text.isEmpty else { return nil }
-      do throws(DeviceExpression.Fault) { return try DeviceExpression(text) } catch {
-        throw CollectorRefusal(400, "where: the expression \(error.reason)")
-      }
+      return try DeviceExpression.asked(text)
+    }
+  }
+}
+
+extension DeviceExpression {
+  /// Of a request's `where`. - Throws: 400 for another text.
+  static func asked(_ text: String) throws(CollectorRefusal) -> DeviceExpression {
+    do throws(Fault) { return try DeviceExpression(text) } catch {
+      throw CollectorRefusal(400, "where: the expression \(error.reason)")
     }
   }
 }

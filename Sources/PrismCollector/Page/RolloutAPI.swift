@@ -57,7 +57,8 @@ struct RolloutAPI: PageAnswers {
   /// null: no rollout is under way.
   private func described(_ rollout: Rollout?, _ devices: DeviceRegister) async throws(CollectorRefusal) -> JSONValue {
     guard let rollout else { return .null }
-    let counts = try await devices.counts(of: rollout)
+    let chosen = await api.collector.remote?.choices.choice(for: rollout, of: api.collector)
+    let counts = try await devices.counts(of: rollout, among: chosen)
     return Self.described(rollout.event).adding([
       "guard": await api.collector.remote?.guards.json(of: rollout) ?? .null, "beginTime": rollout.begin,
       "chosen": counts.chosen, "given": counts.given, "confirmed": counts.confirmed,
@@ -68,7 +69,7 @@ struct RolloutAPI: PageAnswers {
   private static func described(_ event: Rollout.Event) -> JSONValue {
     JSONValue([
       "id": event.rollout, "time": event.time, "state": event.state.rawValue, "percent": event.reach.percent,
-      "groups": event.reach.groups, "who": event.who,
+      "groups": event.reach.groups, "where": event.reach.expression, "who": event.who,
     ])
   }
 
@@ -79,18 +80,17 @@ struct RolloutAPI: PageAnswers {
 
   // MARK: Changing
 
-  /// `POST /configuration/rollout` with `{"action": …}`; `start` and `widen` take `percent` and `groups`, `start` a `guard`.
+  /// `POST /configuration/rollout` with `{"action": …}`; `start` and `widen` take `percent`, `groups` and `where`, `start` a `guard`.
   func changeRollout(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     guard let remote = api.collector.remote else {
       throw CollectorRefusal(409, "this collector serves no remote configuration; remoteConfig names its folder")
     }
-    let body = try PageAPI.body(request, known: ["action", "percent", "groups", "guard"])
+    let body = try PageAPI.body(request, known: ["action", "percent", "groups", "where", "guard"])
     let (action, change): (String, RolloutChange) = (body["action"]?.string ?? "", try Self.change(body))
     let rollout = try await remote.store.change(change, by: request.reader?.name ?? "")
-    let reach = rollout.event.reach
     api.note(
       request, did: "rollout: \(action)",
-      to: "\(rollout.id), \(rollout.event.state.rawValue), \(reach.percent) %, \(reach.groups.joined(separator: " "))")
+      to: "\(rollout.id), \(rollout.event.state.rawValue), \(rollout.event.reach.text)")
     return PageAPI.json(of: try await described(rollout, remote.devices))
   }
 
@@ -128,6 +128,11 @@ struct RolloutAPI: PageAnswers {
     guard groups.count <= Rollout.Reach.groupsMax else {
       throw CollectorRefusal(400, "groups: has \(groups.count), must have at most \(Rollout.Reach.groupsMax)")
     }
-    return Rollout.Reach(percent: percent, groups: groups)
+    let expression = body["where"]?.string
+    guard expression != nil || body["where"] ?? .null == .null else {
+      throw CollectorRefusal(400, "where: must be an expression that chooses devices, as a text")
+    }
+    if let expression, expression != "" { _ = try DeviceExpression.asked(expression) }
+    return Rollout.Reach(percent: percent, groups: groups, expression: expression)
   }
 }

@@ -11,7 +11,8 @@ extension Collector {
     }
     do throws(CollectorRefusal) {
       let question = try ConfigurationQuestion(request)
-      let answer = try await remote.store.answer(to: question.deviceID, since: question.updateTime)
+      let chosen = await remote.choices.choice(for: remote.store.rollouts.active, of: self)
+      let answer = try await remote.store.answer(to: question.deviceID, since: question.updateTime, among: chosen)
       // Without a token or a certificate anybody could make rows and log lines of any device's.
       if access.senders != nil || options.tls?.clientAuthorities != nil {
         let isProven = await openers.keys.prove(question, request)

@@ -181,11 +181,13 @@ actor DeviceRegister {
 
   /// How many devices a rollout is for, got it, said that they have it, and refused something since they got it.
   /// - Throws: 503 when the database can't be read.
-  func counts(of rollout: Rollout) throws(CollectorRefusal) -> (chosen: Int, given: Int, confirmed: Int, failed: Int) {
+  func counts(
+    of rollout: Rollout, among chosen: DeviceChoice?
+  ) throws(CollectorRefusal) -> (chosen: Int, given: Int, confirmed: Int, failed: Int) {
     try read { statements in
       var counts = (chosen: 0, given: 0, confirmed: 0, failed: 0)
       try forEachDevice(statements) { row in
-        counts.chosen += rollout.event.reach.includes(row.text(.device), of: rollout.id) ? 1 : 0
+        counts.chosen += rollout.event.reach.includes(row.text(.device), of: rollout.id, among: chosen) ? 1 : 0
         guard rollout.marks(row.integer(.givenTime)) else { return }
         counts.given += 1
         counts.confirmed += rollout.marks(row.integer(.updateTime)) ? 1 : 0

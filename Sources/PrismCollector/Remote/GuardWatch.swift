@@ -18,17 +18,17 @@ actor GuardWatch {
     var count: GuardCount
 
     /// Counts a report that happened since counting began.
-    mutating func take(_ stored: StoredReport, _ rollout: Rollout, _ history: RolloutHistory, _ holders: Set<String>) {
+    mutating func take(_ stored: StoredReport, _ rollout: Rollout, _ history: RolloutHistory, _ sides: RolloutHistory.Sides) {
       let rule = count.rule
       if stored.type == rule.type {
         let time = stored.happenedTime
         guard time >= begin, (rule.namespace ?? stored.namespace) == stored.namespace,
-          let arm = history.arm(of: stored.device, time...time, in: rollout, holders: holders)
+          let arm = history.arm(of: stored.device, time...time, in: rollout, sides)
         else { return }
         count.note(stored.device, arm)
       }
       guard stored.type == ReleaseReport.type, let report = ReleaseReport(stored), report.beginTime >= begin,
-        let arm = history.arm(of: report.device, report.beginTime...report.endTime, in: rollout, holders: holders)
+        let arm = history.arm(of: report.device, report.beginTime...report.endTime, in: rollout, sides)
       else { return }
       count.take(report, arm)
     }
@@ -55,7 +55,9 @@ actor GuardWatch {
     if state?.rollout != rollout.id || state?.begin != begin {
       state = State(rollout: rollout.id, begin: begin, cursor: 0, count: GuardCount(rule))
     }
-    let isWhole = try await read(collector, rollout, history, holders: remote.devices.holders(of: rollout))
+    let chosen = await remote.choices.choice(for: rollout, of: collector)
+    let sides = (holders: try await remote.devices.holders(of: rollout), chosen: chosen)
+    let isWhole = try await read(collector, rollout, history, sides)
     guard isWhole, let count = state?.count, count.verdict == .worse else { return !isWhole }
     try await end(rollout, rule, because: count.reason, collector, remote.store)
     return false
@@ -77,7 +79,7 @@ actor GuardWatch {
   }
 
   private func read(
-    _ collector: Collector, _ rollout: Rollout, _ history: RolloutHistory, holders: Set<String>
+    _ collector: Collector, _ rollout: Rollout, _ history: RolloutHistory, _ sides: RolloutHistory.Sides
   ) async throws -> Bool {
     guard var own = state else { return true }
     let (time, started) = (collector.time, collector.time.uptime)
@@ -97,7 +99,7 @@ actor GuardWatch {
         end = counted.end
         reports = (reports.filter { $0.id <= end } + counted.reports).sorted { $0.id < $1.id }
       }
-      for report in reports { own.take(report, rollout, history, holders) }
+      for report in reports { own.take(report, rollout, history, sides) }
       own.cursor = end
     }
     if own.cursor >= newest { own.count.end(before: time.unixMilliseconds) }
@@ -122,16 +124,21 @@ extension RolloutHistory {
     return own[stopped + 1].time
   }
 
-  /// The side of a device in the whole of a time. - Parameter holders: devices that got what is rolled out.
+  /// Devices that got what is rolled out, and those of its expression as of now.
+  typealias Sides = (holders: Set<String>, chosen: DeviceChoice?)
+
+  /// The side of a device in the whole of a time. One that got it keeps it, though the expression chooses it no more.
   /// - Returns: nil: it may have changed within that time, or the device is chosen and has not got it.
   func arm(
-    of device: String, _ time: ClosedRange<Int64>, in rollout: Rollout, holders: Set<String>
+    of device: String, _ time: ClosedRange<Int64>, in rollout: Rollout, _ sides: Sides
   ) -> GuardCount.Arm? {
+    let holds = sides.holders.contains(device)
     let chosen = events.first {
-      $0.rollout == rollout.id && $0.state == .running && $0.reach.includes(device, of: rollout.id)
+      $0.rollout == rollout.id && $0.state == .running
+        && (holds && $0.reach.expression != nil || $0.reach.includes(device, of: rollout.id, among: sides.chosen))
     }
     guard let chosen else { return .others }
-    if time.lowerBound >= chosen.time { return holders.contains(device) ? .chosen : nil }
+    if time.lowerBound >= chosen.time { return holds ? .chosen : nil }
     return time.upperBound <= chosen.time ? .others : nil
   }
 }

@@ -32,7 +32,7 @@ extension RemoteConfigurationStore {
   ) throws(CollectorRefusal) -> (event: Rollout.Event, begun: Rollout.Begun?) {
     if case .start(let reach, let rule) = change {
       let entries = try begin(next, active)
-      return (Rollout.Event(time: 0, rollout: 0, state: .running, reach: reach, who: who), (entries, rule))
+      return (Rollout.Event(time: 0, rollout: 0, state: .running, reach: reach.settled, who: who), (entries, rule))
     }
     guard var event = active?.event else { throw CollectorRefusal(409, "no rollout is under way; start one") }
     event.who = who
@@ -68,7 +68,8 @@ extension RemoteConfigurationStore {
         throw CollectorRefusal(
           409, "percent: is \(reach.percent), must be at least \(event.reach.percent): devices that have it keep it")
       }
-      event.reach.percent = reach.percent
+      (event.reach.percent, event.reach.expression) = (reach.percent, reach.expression ?? event.reach.expression)
+      event.reach = event.reach.settled
       event.reach.groups += reach.groups.filter { !event.reach.groups.contains($0) }
       guard event.reach.groups.count <= Rollout.Reach.groupsMax else {
         throw CollectorRefusal(409, "groups: there would be more than \(Rollout.Reach.groupsMax)")

@@ -78,12 +78,18 @@ actor RemoteConfigurationStore {
     return configuration
   }
 
-  /// - Parameter since: the time that the device has; nil: it asks for everything.
+  /// - Parameters:
+  ///   - since: the time that the device has; nil: it asks for everything.
+  ///   - chosen: the devices of the rollout's expression.
   /// - Throws: 500 when there is more than an answer may hold, 503 when the database can't be read.
-  func answer(to device: String, since: Int64?) throws(CollectorRefusal) -> Answer {
+  func answer(
+    to device: String, since: Int64?, among chosen: DeviceChoice? = nil
+  ) throws(CollectorRefusal) -> Answer {
     let configuration = try current()
     let held = since.flatMap { configuration.rollouts.held(at: $0) }
-    let wanted = configuration.rollouts.active.flatMap { $0.isFor(device, holds: held?.id == $0.id) ? $0 : nil }
+    let wanted = configuration.rollouts.active.flatMap {
+      $0.isFor(device, holds: held?.id == $0.id, among: chosen) ? $0 : nil
+    }
     let time = configuration.updateTime + (wanted == nil ? 0 : 1)
     guard let since else {
       return Answer(body: try wholeAnswer(configuration, wanted, time), outcome: "whole", updateTime: time)

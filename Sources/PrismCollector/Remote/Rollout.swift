@@ -23,13 +23,17 @@ struct Rollout: Sendable, Equatable {
   struct Reach: Sendable, Equatable {
     static let groupsMax = 50
 
-    /// 0 to 100.
+    /// 0 to 100, of all devices or of those of the expression.
     var percent = 0
     /// Ids of devices, in which `*` is any characters.
     var groups: [String] = []
+    /// Chooses the devices of the share (`DeviceExpression`); nil: all.
+    var expression: String?
 
-    func includes(_ device: String, of rollout: Int64) -> Bool {
-      Rollout.share(of: device, in: rollout) < percent * 100 || groups.contains { Self.matches(device, $0) }
+    /// - Parameter chosen: the devices of an expression. Without those of this one only `groups` count.
+    func includes(_ device: String, of rollout: Int64, among chosen: DeviceChoice?) -> Bool {
+      (expression == nil || expression == chosen?.expression && chosen?.devices.contains(device) == true)
+        && Rollout.share(of: device, in: rollout) < percent * 100 || groups.contains { Self.matches(device, $0) }
     }
 
     static func matches(_ device: String, _ group: String) -> Bool {
@@ -79,12 +83,37 @@ struct Rollout: Sendable, Equatable {
   func marks(_ updateTime: Int64?) -> Bool { updateTime.map { $0 & 1 == 1 && $0 > begin } ?? false }
 
   /// Whether a device gets it. - Parameter holds: it has it already.
-  func isFor(_ device: String, holds: Bool) -> Bool {
+  func isFor(_ device: String, holds: Bool, among chosen: DeviceChoice?) -> Bool {
     switch event.state {
-    case .running: holds || event.reach.includes(device, of: id)
+    case .running: holds || event.reach.includes(device, of: id, among: chosen)
     case .paused: holds
     case .rolledBack, .done: false
     }
+  }
+}
+
+extension Rollout.Reach {
+  /// Without an empty expression: it means all devices.
+  var settled: Self { Self(percent: percent, groups: groups, expression: expression == "" ? nil : expression) }
+
+  /// As the log names it.
+  var text: String {
+    "\(percent) %\(expression.map { " where \($0)" } ?? ""), \(groups.joined(separator: " "))"
+  }
+
+  /// The columns `percent` and `groups`. The share of an expression is beside it: a replica of an earlier version, which knows no
+  /// expressions, gives the configuration to `groups` alone.
+  fileprivate var row: (percent: Int, groups: [JSONValue]) {
+    let groups = groups.map { JSONValue.string($0) }
+    guard let expression else { return (percent, groups) }
+    return (0, groups + [["where": .string(expression), "percent": .int(percent)]])
+  }
+
+  fileprivate init(percent: Int, _ groups: [JSONValue]) {
+    let choice = groups.first { $0["where"] != nil }
+    self.init(
+      percent: choice?["percent"]?.int ?? percent, groups: groups.compactMap(\.string),
+      expression: choice?["where"]?.string)
   }
 }
 
@@ -113,7 +142,7 @@ struct RolloutHistory {
       Rollout.Event(
         time: row.int64(.time), rollout: row.int64(.rollout),
         state: Rollout.State(rawValue: row.text(.state)) ?? .rolledBack,
-        reach: Rollout.Reach(percent: row.int(.percent), groups: Self.list(row.text(.groups)).compactMap(\.string)),
+        reach: Rollout.Reach(percent: row.int(.percent), Self.list(row.text(.groups))),
         who: row.text(.who))
     }
   }
@@ -131,10 +160,10 @@ struct RolloutHistory {
       try statements.insert(EntryColumn.self, into: "rollouts", [event.rollout, JSONValue.array(list).text])
       (entries[event.rollout], guards[event.rollout]) = (begun.entries, begun.rule)
     }
-    let groups = JSONValue.array(event.reach.groups.map { .string($0) }).text
+    let (percent, groups) = event.reach.row
     try statements.insert(
       EventColumn.self, into: "rollout_events",
-      [event.time, event.rollout, event.state.rawValue, event.reach.percent, groups, event.who])
+      [event.time, event.rollout, event.state.rawValue, percent, JSONValue.array(groups).text, event.who])
     events.append(event)
     let forgotten = forget()
     if let forgotten {
