@@ -18,7 +18,9 @@ actor GuardWatch {
     var count: GuardCount
 
     /// Counts a report that happened since counting began.
-    mutating func take(_ stored: StoredReport, _ rollout: Rollout, _ history: RolloutHistory, _ sides: RolloutHistory.Sides) {
+    mutating func take(
+      _ stored: StoredReport, _ rollout: Rollout, _ history: RolloutHistory, _ sides: RolloutHistory.Sides
+    ) {
       let rule = count.rule
       if stored.type == rule.type {
         let time = stored.happenedTime
