@@ -21,7 +21,7 @@ function ledgerTable(streams) {
   ], streams);
 }
 
-const FATES = [["kept", "Kept"], ["overwritten", "Overwritten"], ["triggered", "Triggered"], ["asked", "Asked"], ["refused", "Refused"]];
+const FATES = [["kept", "Kept"], ["overwritten", "Overwritten"], ["triggered", "Triggered"], ["asked", "Asked"], ["refused", "Refused"], ["declined", "Declined"]];
 
 /** What the device keeps, and what became of it in its last hour, as its report `ringHealth` says. */
 function ringSection({ devices, types }) {

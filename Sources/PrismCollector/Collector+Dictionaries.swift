@@ -32,7 +32,7 @@ extension DictionaryQuestion {
 
 extension PacketOpeners {
   fileprivate func answer(to question: DictionaryQuestion) async throws(CollectorRefusal) -> HTTPResponse {
-    let key = try await key(of: question)
+    let key = try await key(question.keyID, of: question.deviceID, question.namespace, question.cipher)
     guard let dictionary = try await dictionaries?.newest(of: question.namespace) else {
       throw CollectorRefusal(
         404, "there is no dictionary of this namespace yet; it is made of its packets", retryAfterSeconds: 3600)

@@ -21,7 +21,9 @@ final class CollectorCounts: Sendable {
   }
 
   /// A count by its outcome alone.
-  enum Counter: Sendable { case questions, probes, enrollments, sealed, dictionaries, recordQuestions, recordChanges }
+  enum Counter: Sendable {
+    case questions, probes, enrollments, sealed, dictionaries, intents, recordQuestions, recordChanges
+  }
 
   /// The last state of what is not counted.
   private struct Gauges {
@@ -154,6 +156,9 @@ final class CollectorCounts: Sendable {
     .init(
       "prism_collector_dictionary_questions_total", .counter, "Questions for a dictionary, by outcome.", by: "outcome",
       known: ["served", "none"], \.[.dictionaries]),
+    .init(
+      "prism_collector_intents_total", .counter, "Questions whether reports of a trigger may leave, by outcome.",
+      by: "outcome", known: ["leaves", "enough", "uncounted"], \.[.intents]),
     .init(
       "prism_collector_record_conflicts_total", .counter,
       "Operations of devices that lost against a newer change of the server's.", \.lostOperations),

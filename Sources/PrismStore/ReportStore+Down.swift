@@ -96,7 +96,11 @@ extension ReportStore {
 
   /// Writes a step of a command down. - Throws: then nothing was written; or it may have been, if `uncertain`.
   public func write(_ step: CommandStep) throws(StoreError) -> CommandStep.Outcome {
-    try write { (transaction) throws(SQLiteError) in try CommandBook(transaction).write(step) }
+    try write { (transaction) throws(SQLiteError) in
+      let outcome = try CommandBook(transaction).write(step)
+      if outcome == .written, let type = step.refused { try Ring(transaction).noteRefused(type, step.namespace) }
+      return outcome
+    }
   }
 
   /// Writes the device's own tags into its record. The same tags cost no write. - Returns: whether they wait for the server now.

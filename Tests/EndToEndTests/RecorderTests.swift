@@ -35,4 +35,33 @@ import Testing
       #expect(explained.output.contains("kept in the ring; trigger fault lets 200 go before"))
     }
   }
+
+  @Test(
+    "a question is answered within 60 s over a line of 300 ms, and one over its budget is refused with the number",
+    .enabled(if: LongLine.isPermitted, LongLine.why))
+  func question() async throws {
+    let shop = "{url: URL, recordIntervalSecond: 20, monitorList: [{type: sample, keep: ring}]}\n"
+    try await NetworkPair.with(over: LongLine(delayMilliseconds: 150)) { pair in
+      let ask = "ask: {allow: [sample], maxKByte: 64}\n"
+      try await withHarness(across: pair, namespaces: ["shop": shop], extra: ask) { harness in
+        let reports = (0..<2000).map { Sample.report($0, in: "shop", hasPayload: false, hasID: false) }
+        _ = try await harness.client().report(contentsOf: reports)
+        try await harness.ask("count", #"{"type":"sample"}"#)
+        try await harness.ask("rows", #"{"type":"sample","rows":true}"#)
+        let began = ContinuousClock.now
+        var answers: [String: CommandAnswer] = [:]
+        try await waitUntil("both questions have ended") {
+          answers = try await harness.answers()
+          return answers.count == 2 && answers.values.allSatisfy(\.state.isFinal)
+        }
+        #expect(ContinuousClock.now - began < .seconds(60))
+        #expect(answers["count"]?.state == .done && answers["count"]?.result?["rows"] == 2000)
+        let refused = try #require(answers["rows"])
+        let message = refused.result?.string ?? ""
+        #expect(refused.state == .refused && message.contains("would have 2000 reports of"), "\(message)")
+        #expect(message.contains("may have 65536"))
+        #expect(try await harness.query("SELECT count(*) FROM report WHERE type = 'sample'") == [["0"]])
+      }
+    }
+  }
 }

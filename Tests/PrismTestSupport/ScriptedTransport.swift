@@ -48,6 +48,21 @@ public final class ScriptedTransport: Transport {
       bytesSent: request.body.count + 500, bytesReceived: 100, duration: .milliseconds(1))
   }
 
+  /// The answer to the intent of a trigger, proved by `key`. Of a question that no holder of `key` asks: 403.
+  public static func answer(
+    _ leaves: Bool, toIntent request: TransferRequest, key: Secret = DeliveryRig.key
+  ) -> PostAnswer {
+    let question = IntentQuestion(controlJSON: (try? JSONValue(parsing: request.body)) ?? .null)
+    var answer = IntentAnswer()
+    answer.leaves = leaves
+    let body = answer.controlJSON.text
+    guard let code = try? ProbeCode(key: DeliveryRig.key, for: .intent),
+      (try? code.ofQuestion(request.body)) == request.header("Prism-Mac"),
+      let mac = try? ProbeCode(key: key, for: .intent).ofAnswer(Array(body.utf8), nonce: question.nonce)
+    else { return Self.answer(403, to: request) }
+    return Self.answer(200, ["prism-mac": mac], body: body, to: request)
+  }
+
   public static func failure(_ failure: PostAnswer.Failure, mayHaveLeft: Bool) -> PostAnswer {
     PostAnswer(
       outcome: .failure(failure, detail: "scripted"), mayHaveLeft: mayHaveLeft, bytesSent: 0, bytesReceived: 0,

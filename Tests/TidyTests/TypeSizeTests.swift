@@ -29,6 +29,7 @@ import Testing
     ("PrismConfig.OutputDraft", "key of an output"),
     ("PrismCollector.CollectorOptions", "checked setting of the collector"),
     ("PrismHTTP.HTTPServerOptions", "option of a server"),
+    ("PrismProtocol.ReportTrigger", "key of a trigger"),
     ("PrismProtocol.TraceReport", "member of a traced report"),
     ("PrismProtocol.StatusReport", "member of the status"),
     ("PrismProtocol.RemoteReport", "member of the remote status"),

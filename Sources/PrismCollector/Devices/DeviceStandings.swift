@@ -90,11 +90,13 @@ struct DeviceGate: Sendable {
   let admission: DeviceAdmission
   let standings: DeviceStandings
   let facts: DeviceFacts
+  let sample: TriggerSample
 
   init(_ database: FleetDatabase, _ limits: CollectorConfiguration.Limits, time: any TimeSource, log: Logger) {
     store = DeviceStore(database)
     (standings, facts) = (DeviceStandings(store, time: time, log: log), DeviceFacts(in: database, time: time, log: log))
     admission = DeviceAdmission(limits, time: time)
+    sample = TriggerSample(database, time: time)
   }
 
   /// Before the work for a packet, by the device that its headers name.

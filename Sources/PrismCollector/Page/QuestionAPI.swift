@@ -75,7 +75,7 @@ struct QuestionAPI: PageAnswers {
 extension QuestionAPI {
   /// A device that reported no hour in this time is left out, unless it is asked for by its id.
   private static let milliseconds: (ofFleet: Int64, ofDevice: Int64) = (3 * 3_600_000, 7 * 86_400_000)
-  private static let counts = ["kept", "bytes", "overwritten", "triggered", "asked", "refused"]
+  private static let counts = ["kept", "bytes", "overwritten", "triggered", "asked", "refused", "declined"]
 
   /// `GET /rings`: the newest hour of each device, as sums by type.
   func rings(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {

@@ -68,13 +68,15 @@ final class PacketOpeners: Sendable {
       415, code: .unknownDictionary, "this collector does not have the dictionary \(id); send the packet without")
   }
 
-  /// The key of the answer to a question for a dictionary.
+  /// The key of a device that asks.
   /// - Throws: 401 for a key that this collector does not have, 403 for one that is not for the namespace, 503.
-  func key(of question: DictionaryQuestion) async throws(CollectorRefusal) -> Secret {
-    try keys.check(question.keyID, for: question.namespace)
-    try await keys.refresh(question.keyID)
+  func key(
+    _ id: String, of device: String, _ namespace: NamespaceName, _ cipher: Cipher
+  ) async throws(CollectorRefusal) -> Secret {
+    try keys.check(id, for: namespace)
+    try await keys.refresh(id)
     do throws(PacketError) {
-      return try keys.secret(question.keyID, of: question.deviceID, cipher: question.cipher)
+      return try keys.secret(id, of: device, cipher: cipher)
     } catch { throw CollectorRefusal(503, "the key could not be derived; try again", retryAfterSeconds: 5) }
   }
 

@@ -73,6 +73,9 @@ extension TriggerDraft {
       Key(
         "maxMByteDay", .mebibytes(1...1024), at: \.trigger.bytesMax,
         "the most that goes in 24 hours; what is over it stays, and is counted"),
+      Key(
+        "maxDevices", .integer(ReportTrigger.devicesRange, unit: "devices"), optional: \.trigger.devicesMax,
+        "the most devices that send for it in 24 hours; the collector counts them"),
     ], defaults: TriggerDraft())
 }
 

@@ -181,14 +181,17 @@ public actor CommandDesk {
     case .nothing, .waits: return
     case .expired: try await end(answer(.expired), "expired", record, namespace)
     case .refused(let refusal):
-      try await end(answer(.refused, .string(refusal.message)), refusal.label, record, namespace)
+      var type: ReportType?
+      if case .notAsked(let asked) = refusal { type = asked }
+      try await end(answer(.refused, .string(refusal.message)), refusal.label, record, namespace, refused: type)
     }
   }
 
   private func end(
-    _ answer: CommandAnswer, _ label: String, _ record: StoredRecord, _ namespace: NamespaceName
+    _ answer: CommandAnswer, _ label: String, _ record: StoredRecord, _ namespace: NamespaceName,
+    refused type: ReportType? = nil
   ) async throws(StoreError) {
-    guard try await write(answer, record, namespace) == .written else { return }
+    guard try await write(answer, record, namespace, refused: type) == .written else { return }
     noteEnd(answer.state, label, record, namespace)
   }
 
@@ -289,12 +292,14 @@ public actor CommandDesk {
   }
 
   private func write(
-    _ answer: CommandAnswer, _ record: StoredRecord, _ namespace: NamespaceName, mark: CommandMark? = nil
+    _ answer: CommandAnswer, _ record: StoredRecord, _ namespace: NamespaceName, mark: CommandMark? = nil,
+    refused type: ReportType? = nil
   ) async throws(StoreError) -> CommandStep.Outcome {
-    let outcome = try await engine.parts.store.write(
-      CommandStep(
-        namespace: namespace, record: record.id, command: record.commandID, judged: record.fields, answer: answer,
-        mark: mark))
+    var step = CommandStep(
+      namespace: namespace, record: record.id, command: record.commandID, judged: record.fields, answer: answer,
+      mark: mark)
+    step.refused = type
+    let outcome = try await engine.parts.store.write(step)
     switch outcome {
     case .written: await tellPipeline(namespace)
     // The change of the record leads to the next look.

@@ -91,15 +91,19 @@ struct RecordExplanation {
     guard let configuration = engine.hub.current.namespaces[name] else { return [] }
     let kept = types.filter { configuration.monitorList.entry(for: $0)?.keep == .ring }
     let states = await engine.parts.store.triggers[name] ?? [:]
+    let asked = ((try? await engine.parts.store.intents(of: name)) ?? []).map {
+      "\($0.reports) reports of trigger \($0.rule) wait until the collector says whether \($0.devices) devices have sent"
+    }
     return kept.map { type in
       let rules = configuration.triggers.filter { $0.lets(type) }
       let words = rules.map { rule in
         "trigger \(rule.name) lets \(rule.before) go before and \(rule.after) after a report of \(rule.on), "
           + "and fired \(states[rule.name]?.fired ?? 0) times"
+          + (rule.devicesMax == nil ? "" : "; \(states[rule.name]?.declined ?? 0) times other devices had sent enough")
       }
       return "\(type): kept in the ring; "
         + (words.isEmpty ? "no trigger lets it go" : words.joined(separator: "; "))
-    }
+    } + asked
   }
 
   /// A line for each table that is declared, or still holds a change.

@@ -89,7 +89,7 @@ extension TriggerReport {
         let state = states[name] ?? TriggerState()
         var report = TriggerReport()
         (report.fired, report.rows) = (state.fired, state.rows)
-        (report.overBudget, report.tooSoon) = (state.overBudget, state.tooSoon)
+        (report.overBudget, report.tooSoon, report.declined) = (state.overBudget, state.tooSoon, state.declined)
         return .init(name, report)
       })
   }

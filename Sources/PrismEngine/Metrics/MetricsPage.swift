@@ -198,7 +198,7 @@ private let filterMetrics: [Metric<FilterCounts>] = [
 private let triggerMetrics: [Metric<TriggerState>] = [
   .init(
     "prism_triggers_total", .counter, "Times that a trigger fired, or was to fire, through restarts.", by: "result",
-    [("fired", \TriggerState.fired), ("over_budget", \.overBudget), ("too_soon", \.tooSoon)]
+    [("fired", \TriggerState.fired), ("over_budget", \.overBudget), ("too_soon", \.tooSoon), ("declined", \.declined)]
   ) { $0[keyPath: $1] },
   .init("prism_triggered_rows_total", .counter, "Kept rows that a trigger let go, through restarts.", \.rows),
 ]

@@ -18,6 +18,7 @@ actor NamespacePipeline {
   var isStopping = false
   var proof = SettingsProof()
   var dictionary = DictionaryState()
+  var intents = IntentState()
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
 
@@ -139,6 +140,7 @@ actor NamespacePipeline {
   }
 
   private func trigger(_ trigger: UploadState.RetryTrigger, tryAt: Duration) {
+    if intents.tryAt != nil { intents.tryAt = tryAt }
     for kind in RowKind.all { tell(kind, .upload(.trigger(trigger, tryAt: tryAt))) }
   }
 
@@ -155,7 +157,7 @@ actor NamespacePipeline {
     let pauses = RowKind.all.compactMap { kind -> Duration? in
       if case .paused(let pause) = deliveries[kind].upload { pause.until } else { nil }
     }
-    return (pauses + [schedule.due(spacing: spacing), records.due, gateOpensAt].compactMap(\.self)).min()
+    return (pauses + [schedule.due(spacing: spacing), records.due, gateOpensAt, intents.tryAt].compactMap(\.self)).min()
   }
 
   /// One sleeping task, to the next thing that is due.
@@ -181,7 +183,9 @@ actor NamespacePipeline {
       schedule.begin(now: now)
       signal.willUpload()
       for kind in RowKind.reports { want(kind) }
+      askForIntents()
     }
+    if let tryAt = intents.tryAt, tryAt <= now { askForIntents() }
     records.tick()
     for kind in RowKind.all {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
@@ -243,7 +247,7 @@ actor NamespacePipeline {
   /// Nothing is on its way, and no upload is requested.
   var isQuiet: Bool {
     RowKind.all.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
-      && records.isQuiet
+      && records.isQuiet && intents.isQuiet
   }
 
   func gates(_ kind: RowKind, isProbe: Bool = false) -> Gates {

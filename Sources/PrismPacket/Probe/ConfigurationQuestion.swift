@@ -55,18 +55,21 @@ public struct ConfigurationQuestion: Sendable, Equatable {
   }
 }
 
-/// The codes by which both ends of a probe prove that they have the same key: HMAC-SHA-256. The keys are derived for
-/// this purpose alone, so that no probe can be taken for a packet.
+/// The codes by which both ends of a question in JSON prove that they have the same key: HMAC-SHA-256. The keys are derived for
+/// one purpose alone, so that no probe can be taken for a packet.
 public struct ProbeCode: Sendable {
   private let questionKey: Secret, answerKey: Secret
 
+  /// The purpose of a key.
+  public enum Purpose: String, Sendable { case probe, intent }
+
   /// - Throws: `internal` if OpenSSL has no memory.
-  public init(key: Secret) throws(PacketError) {
-    questionKey = try Hashing.hkdfSHA256(key: key, info: "prism2 probe")
-    answerKey = try Hashing.hkdfSHA256(key: key, info: "prism2 probe answer")
+  public init(key: Secret, for purpose: Purpose = .probe) throws(PacketError) {
+    questionKey = try Hashing.hkdfSHA256(key: key, info: "prism2 \(purpose.rawValue)")
+    answerKey = try Hashing.hkdfSHA256(key: key, info: "prism2 \(purpose.rawValue) answer")
   }
 
-  /// The header `Prism-Mac` of a probe.
+  /// The header `Prism-Mac` of a question.
   public func ofQuestion(_ body: [UInt8]) throws(PacketError) -> String {
     Hex.encode(try Hashing.hmacSHA256(key: questionKey, body))
   }

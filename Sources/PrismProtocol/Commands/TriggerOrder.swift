@@ -47,6 +47,10 @@ public struct TriggerOrder: Equatable, Sendable {
     set(\.after, try rest.number("after", 0...10_000))
     set(\.everySeconds, try rest.number("everySecond", 0...86_400))
     set(\.bytesMax, try rest.number("maxKByteDay", 1...1_048_576).map { $0 << 10 })
+    let devices = ReportTrigger.devicesRange
+    trigger.devicesMax = try rest.number("maxDevices", Int64(devices.lowerBound)...Int64(devices.upperBound)).map {
+      Int($0)
+    }
     hours = Int(try rest.number("hours", 1...Self.hoursMax) ?? 168)
     guard trigger.before + trigger.after > 0 else {
       throw .question("before or after must say how many reports it lets go")

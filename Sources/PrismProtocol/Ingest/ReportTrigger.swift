@@ -37,6 +37,10 @@ public struct ReportTrigger: Sendable, Equatable {
   public var everySeconds = 60
   /// The most bytes that go in 24 hours.
   public var bytesMax = 10 << 20
+  /// The most devices that send for it in 24 hours, as the collector counts; nil: it is not asked.
+  public var devicesMax: Int?
+  /// Of `devicesMax`.
+  public static let devicesRange = 1...1_000_000
 
   public init(name: String, on: ReportType) { (self.name, self.on) = (name, on) }
 

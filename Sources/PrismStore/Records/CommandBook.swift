@@ -111,6 +111,8 @@ public struct CommandStep: Sendable {
   public var mark: CommandMark?
   /// Carried out in the same transaction; nil: the command is another one.
   public var order: TriggerOrder?
+  /// The type or pattern of a question that the device's file does not allow: its kept reports count as refused.
+  public var refused: ReportType?
 
   public init(
     namespace: NamespaceName, record: RecordID, command: RecordID, judged: [UInt8]?, answer: CommandAnswer,

@@ -10,7 +10,7 @@ struct Claims: PlainOperations {
 
   /// - Returns: nil if nothing waits for the claim, or if older rows are still to come from a damaged database.
   func take(_ claim: Claim) throws(SQLiteError) -> ClaimedPacket? {
-    guard let queue = state.queue(claim.namespace, claim.kind), state[queue].ledger[.waiting] > 0,
+    guard let queue = state.queue(claim.namespace, claim.kind), state[queue].claimable > 0,
       !state.salvage.isAwaited(queue)
     else { return nil }
     let clock = transaction.memory.clock.read()
@@ -42,7 +42,7 @@ struct Claims: PlainOperations {
     let hasCrash = try crashes.next() != nil
     crashes.reset()
     if hasCrash { return nil }
-    for release in state[queue].releases {
+    for release in state[queue].releases where release.devices == 0 {
       var reading = RowReading(builder(for: claim, queue), queue, rule: release.rule, transaction)
       for (place, run) in state[queue].segments.pieces(of: release.members) {
         let table = RowTable(queue, number: state[queue].segments[place].number)
@@ -103,7 +103,7 @@ struct Claims: PlainOperations {
   /// - Throws: `invalidContent` if the ledger counts waiting rows that even a walk from the tree's beginning does not
   ///   meet. The cause is an id that was changed on the disk: it ends a walk early, or leads a search past rows.
   private func expectNone(_ queue: QueueID) throws(SQLiteError) {
-    guard state[queue].ledger[.waiting] > 0, state.salvage.files.isEmpty else { return }
+    guard state[queue].claimable > 0, state.salvage.files.isEmpty else { return }
     for priority in Priority.leaving {
       var rows = RowWalk<RowHead.Column>(priority, queue, transaction)
       defer { rows.reset() }

@@ -95,7 +95,7 @@ struct Questions: StoreOperations {
       return outcome
     }
     if !run.ids.isEmpty, let metas = state.queue(step.namespace, .meta) {
-      for id in run.ids.reversed() where !state[metas].isLeaving(id) {
+      for id in run.ids.reversed() where !state[metas].isLeaving(id) || state[metas].isAsked(id) {
         if try transaction.exists(id, metas) { try members.append(read: id) }
       }
       run.answer.rows = members.count

@@ -123,34 +123,60 @@ struct Ring: PlainOperations {
   @discardableResult
   func forget(_ members: IDRuns, _ queue: QueueID, to account: Ledger.Account) throws(SQLiteError) -> [Int64: RowCount]
   {
+    state[queue].ledger.move(members.count, from: .kept, to: account)
+    return try recount(members, queue, isKept: false)
+  }
+
+  /// Rows that were let go are kept again. - Returns: them by their types.
+  @discardableResult func takeBack(_ members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [Int64: RowCount] {
+    try transaction.hold(members, queue)
+    state[queue].ledger.move(members.count, from: .waiting, to: .kept)
+    return try recount(members, queue, isKept: true)
+  }
+
+  private func recount(_ members: IDRuns, _ queue: QueueID, isKept: Bool) throws(SQLiteError) -> [Int64: RowCount] {
     var all: [Int64: RowCount] = [:]
     for (place, run) in state[queue].segments.pieces(of: members) {
-      var types: [Int64: RowCount] = [:]
-      try transaction.forEachRun(of: IDRuns(run), queue, .typesOfRange) { (rows) throws(SQLiteError) in
-        try RowCount.read(rows, into: &types)
-      }
-      state[queue].segments.keep(-run.count, bytes: -types.values.reduce(0) { $0 + $1.bytes }, at: place)
-      state[queue].segments.keep(types.mapValues { -$0 }, at: place)
-      all.merge(types, uniquingKeysWith: +)
+      let found = try types(of: IDRuns(run), queue)
+      let change = isKept ? found : found.mapValues { -$0 }
+      let (rows, bytes) = (isKept ? run.count : -run.count, change.values.reduce(0) { $0 + $1.bytes })
+      // Whether a client gave an id of them is not known any more.
+      state[queue].segments.keep(rows, bytes: bytes, hasClientIDs: isKept, at: place)
+      state[queue].segments.keep(change, at: place)
+      all.merge(found, uniquingKeysWith: +)
     }
-    state[queue].ledger.move(members.count, from: .kept, to: account)
     transaction.touch(queue)
     return all
+  }
+
+  /// Rows of a queue by their types.
+  func types(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [Int64: RowCount] {
+    var types: [Int64: RowCount] = [:]
+    try transaction.forEachRun(of: members, queue, .typesOfRange) { (rows) throws(SQLiteError) in
+      try RowCount.read(rows, into: &types)
+    }
+    return types
   }
 
   // MARK: Looking at kept rows, and letting them go
 
   /// Calls `body` with each kept row of a known type below an id, the newest first, until it returns false.
+  /// - Parameter takesAsked: with those, too, for which the collector is asked.
   func walkKept(
-    _ queue: QueueID, before end: Int64, _ body: (StoredRow, SQLiteRow<StoredRow.Column>) throws(SQLiteError) -> Bool
+    _ queue: QueueID, before end: Int64, takesAsked: Bool = true,
+    _ body: (StoredRow, SQLiteRow<StoredRow.Column>) throws(SQLiteError) -> Bool
   ) throws(SQLiteError) {
-    for segment in state[queue].segments.list.reversed() where (segment.kept?.rows ?? 0) > 0 {
+    let takesAsked = takesAsked && state[queue].releases.contains { $0.devices > 0 }
+    for segment in state[queue].segments.list.reversed() where segment.kept.map({ takesAsked || $0.rows > 0 }) ?? false
+    {
       let rows = try transaction.statement(.rows(.walkBack, RowTable(queue, number: segment.number))).bind([":end": end]
       )
       defer { rows.reset() }
       while let row = try rows.next(of: StoredRow.Column.self) {
         let stored = StoredRow(row, hasPayload: queue.kind.hasPayload)
-        guard !state[queue].isLeaving(stored.id), state.names.types[stored.type] != nil else { continue }
+        guard !state[queue].isLeaving(stored.id) || takesAsked && state[queue].isAsked(stored.id),
+          state.names.types[stored.type] != nil
+        else { continue }
         guard try body(stored, row) else { return }
       }
     }
@@ -173,11 +199,18 @@ struct Ring: PlainOperations {
   }
 
   /// Lets kept rows of metas go, with their payloads. - Parameter rule: what they leave with as `TRIGGER`.
-  /// - Returns: how many rows of both kinds were kept until now.
-  func letGo(_ members: IDRuns, _ namespace: Int, by rule: String) throws(SQLiteError) -> Int {
+  /// - Parameter devices: not 0: the collector is asked before they leave.
+  /// - Returns: how many rows of both kinds were kept until now, and leave.
+  func letGo(_ members: IDRuns, _ namespace: Int, by rule: String, devices: Int = 0) throws(SQLiteError) -> Int {
     let (metas, payloads) = (
       QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
     )
+    // Those for which another trigger asks the collector leave without an answer.
+    for queue in [metas, payloads] {
+      var asked = IDRuns()
+      for id in members.ids where state[queue].isAsked(id) { asked.append(id) }
+      if !asked.isEmpty { try takeBack(asked, queue) }
+    }
     var withPayload = IDRuns()
     if state[payloads].ledger[.kept] > 0 {
       for id in members.ids where !state[payloads].isLeaving(id) {
@@ -187,10 +220,12 @@ struct Ring: PlainOperations {
     }
     for (queue, members) in [(metas, members), (payloads, withPayload)] where !members.isEmpty {
       let types = try forget(members, queue, to: .waiting)
-      if queue == metas { try note(types, rule.hasPrefix(Questions.rulePrefix) ? .asked : .triggered, namespace) }
-      try transaction.letGo(members, queue, by: rule)
+      if queue == metas, devices == 0 {
+        try note(types, rule.hasPrefix(Questions.rulePrefix) ? .asked : .triggered, namespace)
+      }
+      try transaction.letGo(members, queue, by: rule, devices: devices)
     }
-    return members.count + withPayload.count
+    return devices == 0 ? members.count + withPayload.count : 0
   }
 }
 
@@ -210,6 +245,18 @@ extension Ring {
     var hour = state.counts.rings[namespace] ?? RingHour(began: transaction.heldTime)
     for (type, count) in types { hour.add(count.rows, fate, state.names.types[type] ?? .other) }
     try write(hour, namespace)
+  }
+
+  /// Counts all kept reports of a type or pattern as refused.
+  func noteRefused(_ wanted: ReportType, _ namespace: NamespaceName) throws(SQLiteError) {
+    guard let metas = state.queue(namespace, .meta), reports(metas.namespace) else { return }
+    for (place, segment) in state[metas].segments.list.enumerated() where segment.kept?.rows ?? 0 > 0 {
+      let types = try types(metas, at: place).filter {
+        guard let type = state.names.types[$0.key] else { return false }
+        return wanted == type || wanted.isPattern && wanted.matches(type)
+      }
+      try note(types, .refused, metas.namespace)
+    }
   }
 
   private func write(_ hour: RingHour, _ namespace: Int) throws(SQLiteError) {

@@ -24,14 +24,14 @@ struct Triggers: StoreOperations {
     let exceptions = Set(outcome.exceptions.map(\.row))
     for rule in rules {
       let before = state.counts.triggers[namespace]?[rule.name] ?? TriggerState()
-      let isLookedAt = batch.types.contains { $0.type == rule.on || $0.isKept && before.after > 0 }
+      let isLookedAt = batch.types.contains { $0.type == rule.on || $0.isKept && before.following.count > 0 }
       guard isLookedAt else { continue }
       var run = before
       for (index, row) in batch.rows.enumerated() where !exceptions.contains(index) {
         try look(at: row, outcome.ids[index], batch, rule, &run)
       }
       guard run != before else { continue }
-      hasReleased = hasReleased || run.rows != before.rows
+      hasReleased = hasReleased || run.rows != before.rows || run.following.isAsked
       state.counts.triggers[namespace, default: [:]][rule.name] = run
       try transaction.write(run.note, TriggerState.keyPrefix + rule.name, namespace)
     }
@@ -46,12 +46,13 @@ struct Triggers: StoreOperations {
       Enriching.value(key, in: Array(batch.arena[row.body]))
         ?? (row.isSelfContained ? nil : Enriching.value(key, in: batch.context.members))
     }
-    if run.after > 0, type.isKept, rule.lets(type.type), rule.same.map({ value($0)?.text }) ?? nil == run.same {
+    if run.following.count > 0, type.isKept, rule.lets(type.type),
+      rule.same.map({ value($0)?.text }) ?? nil == run.following.same
+    {
       let bytes = RepeatedRows.bytes(of: row)
-      run.after -= 1
-      let members = IDRuns(id.value)
+      run.following.count -= 1
       if try isWithin(rule, bytes, &run) {
-        run.rows += try letGo(members, rule)
+        try letGo(IDRuns(id.value), rule, &run)
       } else {
         run.overBudget += 1
         try refuse([state.names.number(of: type.type) ?? 0: RowCount(rows: 1)])
@@ -91,7 +92,9 @@ struct Triggers: StoreOperations {
     var (ids, refused, looked): ([Int64], [Int64: RowCount], Int) = ([], [:], 0)
     var found = 0
     let end = RowID(priority: .kept, sequence: last.sequence + 1).value
-    try Ring(transaction).walkKept(metas, before: rule.before > 0 ? end : 0) { (stored, _) throws(SQLiteError) in
+    try Ring(transaction).walkKept(
+      metas, before: rule.before > 0 ? end : 0, takesAsked: rule.devicesMax == nil
+    ) { (stored, _) throws(SQLiteError) in
       looked += 1
       if rule.lets(state.names.types[stored.type]!), try shares(same, rule, stored) {
         found += 1
@@ -110,9 +113,9 @@ struct Triggers: StoreOperations {
     guard !ids.isEmpty || refused.isEmpty else { return }
     var members = IDRuns()
     for id in ids.reversed() { try members.append(read: id) }
-    run.rows += try letGo(members, rule)
+    run.following = .init(count: rule.after, same: same, isAsked: rule.devicesMax != nil)
+    try letGo(members, rule, &run)
     (run.fired, run.lastFired) = (run.fired + 1, transaction.heldTime)
-    (run.after, run.same) = (rule.after, same)
   }
 
   private func refuse(_ types: [Int64: RowCount]) throws(SQLiteError) {
@@ -125,7 +128,8 @@ struct Triggers: StoreOperations {
     return try Ring(transaction).value(of: key, in: row, metas)?.text == value
   }
 
-  private func letGo(_ members: IDRuns, _ rule: ReportTrigger) throws(SQLiteError) -> Int {
-    try Ring(transaction).letGo(members, namespace, by: rule.name)
+  private func letGo(_ members: IDRuns, _ rule: ReportTrigger, _ run: inout TriggerState) throws(SQLiteError) {
+    let devices = run.following.isAsked ? rule.devicesMax ?? 0 : 0
+    run.rows += try Ring(transaction).letGo(members, namespace, by: rule.name, devices: devices)
   }
 }

@@ -14,6 +14,9 @@ enum StoreSchema {
     SQLiteMigration(version: 10, name: "triggers") { (connection) throws(SQLiteError) in
       try connection.execute(releases)
     },
+    SQLiteMigration(version: 11, name: "triggers of a sample of the fleet") { (connection) throws(SQLiteError) in
+      try connection.execute("ALTER TABLE released ADD COLUMN devices INTEGER")
+    },
   ]
 
   static var newestVersion: Int { migrations.last?.version ?? 0 }

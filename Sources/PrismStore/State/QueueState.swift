@@ -65,8 +65,15 @@ struct QueueState: Sendable {
 
   /// Whether a row of the ring is not kept any more.
   func isLeaving(_ id: Int64) -> Bool { isReleased(id) || leftRun(of: id) != nil }
+  /// Whether the collector is asked before a row of the ring leaves.
+  func isAsked(_ id: Int64) -> Bool { releases.contains { $0.devices > 0 && $0.members.run(of: id) != nil } }
   /// Whether a row of the ring waits for a packet.
   func isReleased(_ id: Int64) -> Bool { releases.contains { $0.members.run(of: id) != nil } }
+
+  /// Rows that a claim may find: all that wait, but for those of which the collector is asked first.
+  var claimable: Int {
+    ledger[.waiting] - releases.reduce(0) { $0 + ($1.devices > 0 ? $1.members.count : 0) }
+  }
 
   /// The run that holds this row, of a packet in flight or of delivered rows; nil: it waits.
   func leftRun(of id: Int64) -> IDRuns.Run? { segments.spentRun(of: id) ?? claimedRun(of: id) }

@@ -49,7 +49,7 @@ struct StoreState {
   }
 
   func hasWaiting(_ namespace: NamespaceName, _ kind: RowKind) -> Bool {
-    queue(namespace, kind).map { self[$0].ledger[.waiting] > 0 } ?? false
+    queue(namespace, kind).map { self[$0].claimable > 0 } ?? false
   }
 
   /// Rows of any queue wait, are in flight, kept or dead letters.

@@ -14,8 +14,10 @@ struct RingHour: Sendable, Equatable {
     case triggered
     /// They went into the answer to a question.
     case asked
-    /// They stay, because a budget does not allow more.
+    /// They stay: a budget does not allow more, or `ask.allow` does not have their type.
     case refused
+    /// They stay, because enough devices have sent for the trigger.
+    case declined
   }
 
   /// By the held clock, in milliseconds.

@@ -8,11 +8,20 @@ public struct TriggerState: Sendable, Equatable {
   public var fired = 0, rows = 0
   /// How often its bytes of a day were used up, and how often it would have fired too soon after the last time.
   public var overBudget = 0, tooSoon = 0
+  /// How often the collector had enough of other devices, so that its rows stayed kept.
+  public var declined = 0
   /// By the held clock, in milliseconds.
   var lastFired: Int64?, dayBegan: Int64 = 0, countBegan: Int64 = 0
   var dayBytes = 0, count = 0
-  /// Reports that still go as they come, and the text of the value that they share.
-  var after = 0, same: String?
+  var following = Following()
+
+  /// The reports that go as they come, after it fired.
+  struct Following: Sendable, Equatable {
+    /// How many still go, and the text of the value that they share.
+    var count = 0, same: String?
+    /// The collector has not answered yet whether they may leave.
+    var isAsked = false
+  }
 
   public init() {}
 
@@ -20,17 +29,20 @@ public struct TriggerState: Sendable, Equatable {
     guard let json = try? JSONValue(parsing: note) else { return }
     func number(_ key: String) -> Int { json[key]?.int ?? 0 }
     (fired, rows, overBudget, tooSoon) = (number("fired"), number("rows"), number("overBudget"), number("tooSoon"))
-    (dayBytes, count, after) = (number("dayBytes"), number("count"), number("after"))
+    (dayBytes, count, declined) = (number("dayBytes"), number("count"), number("declined"))
     (dayBegan, countBegan) = (Int64(number("dayBegan")), Int64(number("countBegan")))
-    (lastFired, same) = (json["lastFired"]?.int.map { Int64($0) }, json["same"]?.string)
+    lastFired = json["lastFired"]?.int.map { Int64($0) }
+    following = Following(
+      count: number("after"), same: json["same"]?.string, isAsked: json["isAsked"]?.bool ?? false)
   }
 
   var note: [UInt8] {
     let json: JSONValue = [
       "fired": .int(fired), "rows": .int(rows), "overBudget": .int(overBudget), "tooSoon": .int(tooSoon),
-      "dayBytes": .int(dayBytes), "count": .int(count), "after": .int(after), "dayBegan": .int(Int(dayBegan)),
+      "dayBytes": .int(dayBytes), "count": .int(count), "after": .int(following.count), "dayBegan": .int(Int(dayBegan)),
       "countBegan": .int(Int(countBegan)), "lastFired": lastFired.map { .int(Int($0)) } ?? .null,
-      "same": same.map { .string($0) } ?? .null,
+      "same": following.same.map { .string($0) } ?? .null, "isAsked": .bool(following.isAsked),
+      "declined": .int(declined),
     ]
     return json.bytes
   }

@@ -147,6 +147,7 @@ struct StatusTable {
       let (state, over) = (trigger.value, trigger.value.overBudget)
       return "\(name): trigger \(trigger.name): fired \(state.fired) times, \(state.rows) rows let go"
         + (over > 0 ? ", \(over) times over its budget" : "") + (state.tooSoon > 0 ? ", \(state.tooSoon) too soon" : "")
+        + (state.declined > 0 ? ", \(state.declined) times other devices had sent enough" : "")
     }
     return (kept > 0 || overwritten > 0 ? [ring] : []) + triggers
   }

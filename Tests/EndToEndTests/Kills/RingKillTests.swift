@@ -1,12 +1,13 @@
 import Foundation
 import PrismClient
 import PrismProtocol
+import PrismSQLite
 import PrismTestSupport
 import Synchronization
 import Testing
 
-/// A ring that wraps, a trigger and questions while the daemon and the collector are killed. `PRISM_E2E_KILLS=500` for the long
-/// form, `PRISM_SEED=…` for the same kills again.
+/// A ring that wraps, a trigger that asks first, one that is declined, and questions while the daemon and the collector are
+/// killed. `PRISM_E2E_KILLS=500` for the long form, `PRISM_SEED=…` for the same kills again.
 @Suite struct RingKillTests {
   private static let (before, after, perQuestion) = (20, 3, 10)
   private static let shop = """
@@ -15,8 +16,12 @@ import Testing
     recordIntervalSecond: 1
     monitorList: [{type: appCrash}, {type: "*", keep: ring}]
     ring: {maxMByte: 1}
-    triggers: [{name: crash, on: appCrash, types: [log], before: \(before), after: \(after), everySecond: 0, maxMByteDay: 1024}]
+    triggers:
+      - {name: crash, on: appCrash, types: [log], before: \(before), after: \(after), everySecond: 0, maxMByteDay: 1024, maxDevices: 1}
+      - {name: taken, on: appCrash, types: [trace], before: 5, everySecond: 0, maxMByteDay: 1024, maxDevices: 1}
     """
+  /// Fewer than a device's table of commands holds.
+  private static let questionsMax = 900
   private static let kills = Seed.number("PRISM_E2E_KILLS") ?? 8
 
   /// The reports that were answered, and those that must leave for it.
@@ -53,6 +58,7 @@ import Testing
     let seed = Seed.next("RingKillTests, \(Self.kills) kills")
     try await withHarness(namespaces: ["shop": Self.shop], extra: "ask: {allow: [trace]}\n") { harness in
       try await harness.startCollector()
+      try Self.takePlace(harness)
       try await harness.startDaemon()
       let course = Course()
       let asked = try await withThrowingTaskGroup(of: Int?.self) { group in
@@ -68,11 +74,19 @@ import Testing
         return try await group.compactMap(\.self).reduce(0, +)
       }
       try await waitUntil("every question has ended", otherwise: harness.daemonLog.suffix(2000).description) {
-        try await Self.answers(harness).count { $0.value.state.isFinal } == asked
+        try await harness.answers().count { $0.value.state.isFinal } == asked
       }
       try await harness.waitUntilSent(["shop"])
       try await Self.check(harness, course.known, asked)
     }
+  }
+
+  /// Another device has the one place of the trigger `taken`.
+  private static func takePlace(_ harness: Harness) throws {
+    let fleet = try SQLiteConnection(.init(path: harness.collectorState + "/fleet.db"))
+    let end = Int(Date().timeIntervalSince1970) * 1000 + 24 * 3_600_000
+    try fleet.execute("INSERT INTO trigger_windows VALUES ('shop', 'taken', 1, \(end))")
+    try fleet.execute("INSERT INTO trigger_devices VALUES ('shop', 'taken', 'other')")
   }
 
   /// One program: what has no answer is sent again under the same ids, until it has.
@@ -119,26 +133,15 @@ import Testing
   /// Asks for the newest reports that it did not ask for. - Returns: how many questions there are.
   private static func ask(_ harness: Harness, _ course: Course) async throws -> Int {
     var (count, end) = (0, 0)
-    while !course.known.isOver {
+    while !course.known.isOver, count < questionsMax {
       let traces = course.known.traces
       guard traces >= end + perQuestion else {
         try await Task.sleep(for: .milliseconds(10))
         continue
       }
       end = traces
-      let expires = Int(Date().timeIntervalSince1970) * 1000 + 60_000
       let args = #"{"type":"trace","rows":true,"field":"n","from":\#(end - perQuestion),"to":\#(end - 1)}"#
-      let fields = #"{"name":"ask","args":\#(args),"expires":\#(expires)}"#
-      let path = "http://collector/api/v1/records/shop/prism.command/q\(count)-\(end - perQuestion)?device=e2e-device"
-      try await waitUntil("a question is sent") {
-        let ran = try await Programs.run(
-          "curl",
-          [
-            "-s", "-o", "/dev/null", "-w", "%{http_code}", "--unix-socket", harness.readerSocket, "-X", "PUT", "-H",
-            "Content-Type: application/json", "-d", fields, path,
-          ])
-        return ["200", "201", "412"].contains(ran.output)
-      }
+      try await harness.ask("q\(count)-\(end - perQuestion)", args)
       count += 1
       let next = course.known.traces
       while !course.known.isOver, course.known.traces < next + 200 { try await Task.sleep(for: .milliseconds(10)) }
@@ -163,15 +166,6 @@ import Testing
     }
   }
 
-  /// At the collector, by the ids of the questions.
-  private static func answers(_ harness: Harness) async throws -> [String: CommandAnswer] {
-    var answers: [String: CommandAnswer] = [:]
-    for row in try await harness.query("SELECT id, fields FROM records WHERE tab = 'prism.command'") {
-      answers[row[0]] = CommandAnswer(fields: try JSONValue(parsing: row[1]))
-    }
-    return answers
-  }
-
   private static func numbers(_ harness: Harness, of type: String) async throws -> [Int] {
     try await harness.query(
       "SELECT json_extract(meta, '$.n') FROM report WHERE namespace = 'shop' AND type = '\(type)' ORDER BY id"
@@ -189,7 +183,7 @@ import Testing
     let traces = try await numbers(harness, of: "trace")
     #expect(Set(traces).count == traces.count, "no trace leaves twice")
     var (rows, done) = (0, 0)
-    for (id, answer) in try await answers(harness) {
+    for (id, answer) in try await harness.answers() {
       let first = Int(id.split(separator: "-").last ?? "") ?? -1
       let arrived = traces.count { (first..<first + perQuestion).contains($0) }
       let answered = answer.state == .done ? answer.result?["rows"]?.int ?? -1 : 0
@@ -198,6 +192,16 @@ import Testing
     }
     #expect(rows == traces.count, "no trace leaves that was not asked for")
     #expect(!harness.daemonLog.contains("is set aside"))
+    // The answers of the collector, which was killed between them: each trigger has its one device.
+    let fleet = try SQLiteConnection(.init(path: harness.collectorState + "/fleet.db"))
+    let counted = try fleet.firstText(
+      """
+      SELECT group_concat(rule || ' ' || devices || ' ' || (SELECT group_concat(device) FROM trigger_devices d
+        WHERE d.rule = w.rule)) FROM (SELECT * FROM trigger_windows ORDER BY rule) w
+      """)
+    #expect(counted == "crash 1 e2e-device,taken 1 other")
+    let taken = try #require(status["namespaces"]?["shop"]?["triggers"]?["taken"])
+    #expect(taken["declined"]?.int ?? 0 > 0 && taken["rows"] == 0, "\(taken.text)")
     print(
       "RingKillTests: \(known.lines) lines, \(known.crashes) crashes let \(lines.count) go; \(done) of \(asked) questions done, \(rows) reports"
     )

@@ -44,7 +44,7 @@ final class StoreRig: Sendable {
 
   /// Takes the fleet's tables back to those of version 0.2.0.
   static let fleetOfFirstVersion =
-    "DROP TABLE device_facts; ALTER TABLE tokens DROP COLUMN tags; DROP TABLE notices; DROP TABLE notice_marks; DROP TABLE jobs; DROP TABLE job_devices;"
+    "DROP TABLE device_facts; ALTER TABLE tokens DROP COLUMN tags; DROP TABLE notices; DROP TABLE notice_marks; DROP TABLE jobs; DROP TABLE job_devices; DROP TABLE trigger_windows; DROP TABLE trigger_devices;"
 
   enum Fleet: String, CaseIterable, Sendable { case sqlite, postgresql }
 

@@ -59,6 +59,7 @@ final class CommandRig: Sendable {
     var snapshot = DeliveryRig.snapshot {
       $0.hasCommands = !rules.allow.isEmpty
       $0.recordInterval = .seconds(10)
+      $0.monitorList.append(MonitoredType(.ringHealth))
     }
     snapshot.daemon.commands = rules
     return snapshot

@@ -127,6 +127,20 @@ import Testing
     #expect(try left(rig).flatMap(\.self) == Array(150..<200))
   }
 
+  @Test("of a type that the device's file does not allow all kept reports count as refused in the hourly report")
+  func refusedInHour() async throws {
+    let rig = CommandRig()
+    try await rig.run(Self.rules(1 << 20, "log")) { (engine, _) async throws in
+      await keep(0..<100, engine)
+      await keep(0..<7, engine, of: ReportType("log")!)
+      rig.insert(rig.request("c1", .ask, ["type": .text("boot"), "last": .integer(1)]))
+      #expect(try await rig.reaches(.refused, engine))
+      let note = try #require(try await engine.parts.store.note(CommandRig.shop, "ring"))
+      // Overwritten, triggered, asked, refused and declined.
+      #expect(try JSONValue(parsing: note)["types"] == ["boot": [0, 0, 0, 100, 0]])
+    }
+  }
+
   struct Refused: Sendable, CustomTestStringConvertible {
     var label: String
     var words: String
@@ -207,8 +221,8 @@ import Testing
       }
       let note = try #require(try await engine.parts.store.note(CommandRig.shop, "ring"))
       let counts = try JSONValue(parsing: note)["types"]?["boot"]?.array?.compactMap(\.int)
-      // Overwritten, triggered, asked, refused.
-      #expect(counts == (isRows ? [0, 0, 10, 40] : [0, 0, 60, 0]))
+      // Overwritten, triggered, asked, refused, declined.
+      #expect(counts == (isRows ? [0, 0, 10, 40, 0] : [0, 0, 60, 0, 0]))
     }
   }
 

@@ -46,7 +46,7 @@ enum FleetSchema {
           "last_failed text", "reason text", "given_time bigint", "is_proven bigint!",
         ], key: "device"),
       deviceFacts,
-    ] + noticeTables + jobTables
+    ] + noticeTables + jobTables + triggerTables
 
   private static let deviceFacts = SQLTable(
     "device_facts",
@@ -76,10 +76,18 @@ enum FleetSchema {
       key: "job, device"),
   ]
 
+  private static let triggerTables = [
+    SQLTable(
+      "trigger_windows", ["namespace text!", "rule text!", "devices bigint!", "end_time bigint!"],
+      key: "namespace, rule"),
+    SQLTable(
+      "trigger_devices", ["namespace text!", "rule text!", "device text!"], key: "namespace, rule, device"),
+  ]
+
   /// Steps from the first version on, each to the version behind it.
   private static let steps: [(tables: [SQLTable], sql: String)] = [
     ([deviceFacts], "ALTER TABLE tokens ADD COLUMN tags text;\n"), (noticeTables, noticeIndexes),
-    (jobTables, jobIndexes),
+    (jobTables, jobIndexes), (triggerTables, ""),
   ]
 
   /// The devices that every collector asks for each 2 s: few of a fleet.

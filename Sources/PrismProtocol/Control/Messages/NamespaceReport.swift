@@ -57,6 +57,8 @@ public struct TriggerReport: ControlMessage {
   public var fired = 0, rows = 0
   /// How often its bytes of a day were used up, and how often it would have fired too soon after the last time.
   public var overBudget = 0, tooSoon = 0
+  /// How often enough other devices had sent, so that its rows stayed kept.
+  public var declined = 0
 
   public init() {}
 }

@@ -1,0 +1,118 @@
+import PrismBase
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+import PrismStore
+
+/// Whether the collector is asked about triggers, and when it is asked again. On the uptime clock.
+struct IntentState: Sendable {
+  fileprivate var isAsking = false, isWantedAgain = false
+  fileprivate var failuresInRow = 0
+  /// After a failure, and while delivery pauses.
+  var tryAt: Duration?
+  /// Nothing is asked, and no answer is missing.
+  var isQuiet: Bool { !isAsking && failuresInRow == 0 }
+}
+
+// The question to the collector before the reports of a sampled trigger leave (docs/recorder.md, "A sample of the fleet").
+extension NamespacePipeline {
+  /// Asks about all triggers whose reports wait for it. An upload begins, or a pause is over.
+  func askForIntents() {
+    intents.isWantedAgain = intents.isAsking
+    guard !intents.isAsking, !isStopping, intents.tryAt.map({ $0 <= now }) ?? true, carryJob.carrier == nil else {
+      return
+    }
+    intents.tryAt = nil
+    // A gate that opens by an event asks for an upload then.
+    if case .shut(let gate) = gates(.meta).verdict {
+      intents.tryAt = gate.opensIn.map { now + $0 }
+      return
+    }
+    intents.isAsking = true
+    begin { await $0.asked() }
+  }
+
+  private func asked() async {
+    let key = "intents.\(namespace)"
+    do {
+      for intent in try await parts.store.intents(of: namespace) { try await ask(intent) }
+      intents.failuresInRow = 0
+      parts.log.faultEnded(key, "the collector answers about triggers again", ["namespace": namespace.text])
+    } catch {
+      let failure = error as? IntentFailure ?? IntentFailure(cause: "\(error)")
+      intents.failuresInRow += 1
+      let pause = Backoff.pause(
+        afterFailures: intents.failuresInRow, isConfiguration: false, random: parts.random.next())
+      intents.tryAt = now + max(pause, failure.retryAfter ?? .zero, .seconds(1))
+      parts.log.fault(
+        key, "reports of a trigger wait until the collector says whether they are to leave; asked again",
+        ["namespace": namespace.text, "cause": failure.cause])
+    }
+    intents.isAsking = false
+    // A trigger may have fired since the reports were looked for.
+    if intents.isWantedAgain { askForIntents() }
+    arm()
+  }
+
+  private func ask(_ intent: ReleaseIntent) async throws {
+    guard let configuration = settings.configuration, let seal = settings.seal(isMetered: false) else { return }
+    let exchange = try IntentExchange(intent, seal, configuration)
+    let answer = await parts.dictionaries.transport.post(exchange.request)
+    if gates(.meta).isMetered { _ = book(answer.bytesSent + answer.bytesReceived) }
+    let leaves = try exchange.leaves(answer.outcome, now: parts.time.unixMilliseconds)
+    try await parts.store.decide(intent, of: namespace, leaves: leaves, ringBytesMax: configuration.ring.bytes)
+    parts.log.info(
+      leaves ? "the reports of a trigger leave" : "enough devices have sent for a trigger; its reports stay kept",
+      ["namespace": namespace.text, "trigger": intent.rule, "reports": String(intent.reports)])
+    if leaves { requestUpload(.start) }
+  }
+}
+
+/// The question whether the reports of a trigger may leave, and what its answer says.
+private struct IntentExchange {
+  private let code: ProbeCode
+  private let nonce: String
+  let request: TransferRequest
+
+  /// - Throws: `internal` if OpenSSL has no memory.
+  init(_ intent: ReleaseIntent, _ seal: PacketSeal, _ configuration: NamespaceConfiguration) throws(PacketError) {
+    (code, nonce) = (try ProbeCode(key: seal.key, for: .intent), try ProbeCode.newNonce())
+    var question = IntentQuestion()
+    (question.device, question.namespace) = (seal.deviceID, configuration.name.text)
+    (question.keyID, question.cipher, question.nonce) = (seal.keyID, seal.cipher.rawValue, nonce)
+    (question.rule, question.devices) = (intent.rule, intent.devices)
+    (question.reports, question.bytes) = (intent.reports, intent.bytes)
+    let body = Array(question.controlJSON.text.utf8)
+    var request = TransferRequest(
+      url: (configuration.url.map { CollectorAddress($0).base } ?? "") + IntentQuestion.path,
+      headers: [("Content-Type", IntentQuestion.contentType), ("Prism-Mac", try code.ofQuestion(body))]
+        + configuration.authorization, body: body, timeout: .seconds(60))
+    request.tls = configuration.tls
+    self.request = request
+  }
+
+  /// - Throws: `IntentFailure`, or `PacketError.internal`.
+  func leaves(_ outcome: PostAnswer.Outcome, now: Int64) throws -> Bool {
+    switch outcome {
+    case .failure(let failure, let detail):
+      throw IntentFailure(cause: "\(failure.rawValue): \(detail.cut(atBytes: 200))")
+    // A receiver that knows no intents counts no devices.
+    case .response(404, _, _), .response(405, _, _): return true
+    case .response(200, let headers, let body):
+      guard ProbeCode.areEqual(headers["prism-mac"], try code.ofAnswer(body, nonce: nonce)),
+        let json = try? JSONValue(parsing: body)
+      else { throw IntentFailure(cause: "the answer is not signed with the namespace's key") }
+      return IntentAnswer(controlJSON: json).leaves
+    case .response(let status, let headers, _):
+      let after = headers["retry-after"].flatMap { RetryAfter.parse($0, serverDate: headers["date"], now: now) }
+      throw IntentFailure(cause: "status \(status)", retryAfter: after)
+    }
+  }
+}
+
+/// The collector did not say whether the reports may leave.
+private struct IntentFailure: Error {
+  var cause: String
+  /// The pause that the collector asks for.
+  var retryAfter: Duration?
+}
