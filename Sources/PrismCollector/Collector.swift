@@ -191,7 +191,7 @@ private struct SenderRoute {
       SenderRoute(method: .get, path: "/prism/config", answer: Collector.configuration),
       SenderRoute(method: .get, path: DictionaryQuestion.path, answer: Collector.dictionary),
       SenderRoute(method: .post, path: ProbeQuestion.path, answer: Collector.probe),
-      SenderRoute(method: .post, path: IntentQuestion.path, answer: Collector.intent),
+      SenderRoute(method: .post, path: IntentQuestion.path) { IntentAnswers(collector: $0).answer },
       SenderRoute(method: .post, path: Collector.enrollPath, answer: Collector.enroll),
       SenderRoute(method: .get, path: "/healthz", answer: Collector.health),
       SenderRoute(method: .get, path: "/readyz", answer: Collector.health),

@@ -16,6 +16,7 @@ import Testing
     ("PrismEngine.ControlHandler", 0, 446, "a method for each request of the control protocol"),
     ("PrismConfig.ValueForm", 0, tableLines, "a table: a form for each kind of value"),
     ("PrismCollector.PageAPI", 0, 700, "a method for each path of the API"),
+    ("PrismStore.ReportStore", 0, 415, "a method for each thing that the engine asks of the store"),
     ("PrismStore.StoreOptions", 13, 0, "options of one call; seven are seams for tests"),
     ("PrismLinux.IngestServer", 30, 790, "one thread's state; a split must be measured with the ingest figures"),
     ("PrismLinux.IngestConnection", 28, 0, "one connection's state; a split must be measured with the ingest figures"),

@@ -67,15 +67,18 @@ actor TriggerSample {
   }
 }
 
-extension Collector {
-  /// `POST /prism/intent`: whether a device may send for a trigger (docs/packet.md, "The intent of a trigger").
-  func intent(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+/// `POST /prism/intent`: whether a device may send for a trigger (docs/packet.md, "The intent of a trigger").
+struct IntentAnswers {
+  let collector: Collector
+  private var devices: DeviceGate { collector.devices }
+
+  func answer(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     do throws(CollectorRefusal) {
-      try await access.checkSender(request)
+      try await collector.access.checkSender(request)
       let (question, namespace, cipher) = try IntentQuestion.read(request)
       try devices.check(question.device)
       try await devices.standings.check(question.device)
-      let key = try await openers.key(question.keyID, of: question.device, namespace, cipher)
+      let key = try await collector.openers.key(question.keyID, of: question.device, namespace, cipher)
       guard let code = try? ProbeCode(key: key, for: .intent), let expected = try? code.ofQuestion(request.body),
         ProbeCode.areEqual(request.header("prism-mac"), expected)
       else { throw CollectorRefusal(403, "Prism-Mac is not that of the device's key over this body") }
@@ -87,11 +90,11 @@ extension Collector {
       guard let mac = try? code.ofAnswer(body, nonce: question.nonce) else {
         throw CollectorRefusal(503, "the answer could not be signed; ask again", retryAfterSeconds: 5)
       }
-      counts.count(.intents, outcome.rawValue)
+      collector.counts.count(.intents, outcome.rawValue)
       return HTTPResponse(
         status: 200, headers: [("Content-Type", "application/json"), ("Prism-Mac", mac)], body: body)
     } catch {
-      counts.count(.intents, "refused_\(error.status)")
+      collector.counts.count(.intents, "refused_\(error.status)")
       throw error
     }
   }

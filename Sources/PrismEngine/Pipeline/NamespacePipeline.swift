@@ -18,7 +18,6 @@ actor NamespacePipeline {
   var isStopping = false
   var proof = SettingsProof()
   var dictionary = DictionaryState()
-  var intents = IntentState()
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
 
@@ -28,7 +27,7 @@ actor NamespacePipeline {
   /// Requests of the deliveries that are not answered yet.
   private var tasks = RunningTasks()
   /// Made with their first use, because they refer to this actor.
-  private var children: (records: RecordSynchronizer, carryJob: CarryJob)?
+  private var children: (records: RecordSynchronizer, carryJob: CarryJob, intents: IntentDesk)?
 
   init(parts: PipelineParts, settings: PipelineSettings, signal: UploadSignal) {
     (self.parts, self.settings, self.signal) = (parts, settings, signal)
@@ -37,8 +36,9 @@ actor NamespacePipeline {
 
   var records: RecordSynchronizer { madeChildren.records }
   var carryJob: CarryJob { madeChildren.carryJob }
+  var intents: IntentDesk { madeChildren.intents }
 
-  private var madeChildren: (records: RecordSynchronizer, carryJob: CarryJob) {
+  private var madeChildren: (records: RecordSynchronizer, carryJob: CarryJob, intents: IntentDesk) {
     if let children { return children }
     let host = PipelineHost(
       parts: parts, settings: { [unowned self] in settings }, gates: { [unowned self] in gates($0) },
@@ -46,8 +46,9 @@ actor NamespacePipeline {
       isCircuitOpen: { [unowned self] in circuit.isOpen }, book: { [unowned self] in _ = book($0) },
       tell: { [unowned self] in tell($0, $1) }, want: { [unowned self] in want($0) },
       requestRows: { [unowned self] in requestUpload(.rows) }, arm: { [unowned self] in arm() },
-      begin: { [unowned self] work in begin { await $0.synchronize(work) } })
-    let made = (records: RecordSynchronizer(host), carryJob: CarryJob(host))
+      begin: { [unowned self] work in begin { await $0.synchronize(work) } },
+      askIntents: { [unowned self] in begin { await $0.askIntents() } })
+    let made = (records: RecordSynchronizer(host), carryJob: CarryJob(host), intents: IntentDesk(host))
     children = made
     return made
   }
@@ -140,7 +141,7 @@ actor NamespacePipeline {
   }
 
   private func trigger(_ trigger: UploadState.RetryTrigger, tryAt: Duration) {
-    if intents.tryAt != nil { intents.tryAt = tryAt }
+    intents.retry(at: tryAt)
     for kind in RowKind.all { tell(kind, .upload(.trigger(trigger, tryAt: tryAt))) }
   }
 
@@ -183,9 +184,9 @@ actor NamespacePipeline {
       schedule.begin(now: now)
       signal.willUpload()
       for kind in RowKind.reports { want(kind) }
-      askForIntents()
+      intents.ask()
     }
-    if let tryAt = intents.tryAt, tryAt <= now { askForIntents() }
+    intents.tick()
     records.tick()
     for kind in RowKind.all {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
@@ -235,14 +236,12 @@ actor NamespacePipeline {
     let time = parts.time
     let deadlineTask = Task { [weak self] in
       do { try await time.sleep(until: deadline) } catch { return }  // all ended before
-      await self?.cancelTasks()
+      await self?.tasks.cancel()
     }
     // A task may be the last but one: what it brings may have to be committed.
     while let first = tasks.first { await first.value }
     deadlineTask.cancel()
   }
-
-  private func cancelTasks() { tasks.cancel() }
 
   /// Nothing is on its way, and no upload is requested.
   var isQuiet: Bool {
@@ -279,6 +278,7 @@ actor NamespacePipeline {
   }
 
   private func synchronize(_ work: RecordSynchronizer.Work) async { await records.perform(work) }
+  private func askIntents() async { await intents.perform() }
 
   /// For those who look at a child from elsewhere, or tell it something.
   func synchronizing<Result: Sendable>(_ body: @Sendable (RecordSynchronizer) -> Result) -> Result { body(records) }

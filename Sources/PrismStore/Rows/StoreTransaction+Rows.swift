@@ -126,8 +126,7 @@ extension StoreTransaction {
 
   /// Claims find these rows from now on, or where `devices` is not 0 after `Intents`. - Parameter rule: the trigger's name.
   func letGo(_ members: IDRuns, _ queue: QueueID, by rule: String, devices: Int = 0) throws(SQLiteError) {
-    var release = ReleaseRecord(number: state.nextRelease, queue: queue, rule: rule, members: members)
-    release.devices = devices
+    var release = ReleaseRecord(number: state.nextRelease, queue: queue, rule: rule, members: members, devices: devices)
     // Those that come one by one after a trigger fired are of one record.
     if let last = state[queue].releases.last, (last.rule, last.devices) == (rule, devices),
       last.members.count < Self.releasedTogetherMax, let end = last.members.runs.last?.last,

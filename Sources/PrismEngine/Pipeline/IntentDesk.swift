@@ -4,67 +4,79 @@ import PrismPacket
 import PrismProtocol
 import PrismStore
 
-/// Whether the collector is asked about triggers, and when it is asked again. On the uptime clock.
-struct IntentState: Sendable {
-  fileprivate var isAsking = false, isWantedAgain = false
-  fileprivate var failuresInRow = 0
-  /// After a failure, and while delivery pauses.
-  var tryAt: Duration?
+/// Asks the collector of one namespace before the reports of sampled triggers leave (docs/recorder.md, "A sample of the fleet").
+/// Its pipeline owns it, and calls it on its own turns only.
+final class IntentDesk {
+  private let host: PipelineHost
+  private var isAsking = false, isWantedAgain = false
+  private var failuresInRow = 0
+  /// After a failure, and while delivery pauses. On the uptime clock.
+  private(set) var tryAt: Duration?
+
+  init(_ host: PipelineHost) { self.host = host }
+
   /// Nothing is asked, and no answer is missing.
   var isQuiet: Bool { !isAsking && failuresInRow == 0 }
-}
+  private var now: Duration { host.parts.time.uptime }
 
-// The question to the collector before the reports of a sampled trigger leave (docs/recorder.md, "A sample of the fleet").
-extension NamespacePipeline {
-  /// Asks about all triggers whose reports wait for it. An upload begins, or a pause is over.
-  func askForIntents() {
-    intents.isWantedAgain = intents.isAsking
-    guard !intents.isAsking, !isStopping, intents.tryAt.map({ $0 <= now }) ?? true, carryJob.carrier == nil else {
-      return
-    }
-    intents.tryAt = nil
-    // A gate that opens by an event asks for an upload then.
-    if case .shut(let gate) = gates(.meta).verdict {
-      intents.tryAt = gate.opensIn.map { now + $0 }
-      return
-    }
-    intents.isAsking = true
-    begin { await $0.asked() }
+  /// Something happened for which a pause ends early.
+  func retry(at time: Duration) { if tryAt != nil { tryAt = time } }
+
+  /// A pause may be over.
+  func tick() {
+    if let tryAt, tryAt <= now { ask() }
   }
 
-  private func asked() async {
+  /// Asks about all triggers whose reports wait for it: an upload begins.
+  func ask() {
+    isWantedAgain = isAsking
+    let gates = host.gates(.meta)
+    guard !isAsking, !host.isStopping(), tryAt.map({ $0 <= now }) ?? true, !gates.isCarrying else { return }
+    tryAt = nil
+    // A gate that opens by an event asks for an upload then.
+    if case .shut(let gate) = gates.verdict {
+      tryAt = gate.opensIn.map { now + $0 }
+      return
+    }
+    isAsking = true
+    host.askIntents()
+  }
+
+  nonisolated(nonsending) func perform() async {
+    let (parts, namespace) = (host.parts, host.settings().namespace)
     let key = "intents.\(namespace)"
     do {
       for intent in try await parts.store.intents(of: namespace) { try await ask(intent) }
-      intents.failuresInRow = 0
+      failuresInRow = 0
       parts.log.faultEnded(key, "the collector answers about triggers again", ["namespace": namespace.text])
     } catch {
       let failure = error as? IntentFailure ?? IntentFailure(cause: "\(error)")
-      intents.failuresInRow += 1
-      let pause = Backoff.pause(
-        afterFailures: intents.failuresInRow, isConfiguration: false, random: parts.random.next())
-      intents.tryAt = now + max(pause, failure.retryAfter ?? .zero, .seconds(1))
+      failuresInRow += 1
+      let pause = Backoff.pause(afterFailures: failuresInRow, isConfiguration: false, random: parts.random.next())
+      tryAt = now + max(pause, failure.retryAfter ?? .zero, .seconds(1))
       parts.log.fault(
         key, "reports of a trigger wait until the collector says whether they are to leave; asked again",
         ["namespace": namespace.text, "cause": failure.cause])
     }
-    intents.isAsking = false
+    isAsking = false
     // A trigger may have fired since the reports were looked for.
-    if intents.isWantedAgain { askForIntents() }
-    arm()
+    if isWantedAgain { ask() }
+    host.arm()
   }
 
-  private func ask(_ intent: ReleaseIntent) async throws {
+  private nonisolated(nonsending) func ask(_ intent: ReleaseIntent) async throws {
+    let (parts, settings) = (host.parts, host.settings())
     guard let configuration = settings.configuration, let seal = settings.seal(isMetered: false) else { return }
     let exchange = try IntentExchange(intent, seal, configuration)
     let answer = await parts.dictionaries.transport.post(exchange.request)
-    if gates(.meta).isMetered { _ = book(answer.bytesSent + answer.bytesReceived) }
+    if host.gates(.meta).isMetered { host.book(answer.bytesSent + answer.bytesReceived) }
     let leaves = try exchange.leaves(answer.outcome, now: parts.time.unixMilliseconds)
-    try await parts.store.decide(intent, of: namespace, leaves: leaves, ringBytesMax: configuration.ring.bytes)
+    try await parts.store.decide(
+      intent, of: settings.namespace, leaves: leaves, ringBytesMax: configuration.ring.bytes)
     parts.log.info(
       leaves ? "the reports of a trigger leave" : "enough devices have sent for a trigger; its reports stay kept",
-      ["namespace": namespace.text, "trigger": intent.rule, "reports": String(intent.reports)])
-    if leaves { requestUpload(.start) }
+      ["namespace": settings.namespace.text, "trigger": intent.rule, "reports": String(intent.reports)])
+    if leaves { for kind in RowKind.reports { host.want(kind) } }
   }
 }
 
