@@ -272,7 +272,7 @@ public actor ReportStore {
     }
   }
 
-  func scrub() throws(StoreError) { try use { (file) throws(StoreError) in try file.scrub() } }
+  func scrub() throws(StoreError) { try use { (file) throws(StoreError) in try Maintenance(file).scrub() } }
 
   /// Copies a long log after the call was answered.
   private func use<Result, Failure>(_ body: (DatabaseFile) throws(Failure) -> Result) throws(Failure) -> Result {

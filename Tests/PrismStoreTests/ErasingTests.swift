@@ -34,7 +34,7 @@ import Testing
   }
 
   private func erase(_ store: ReportStore, _ isMeant: (@Sendable ([UInt8]) -> Bool)?) async throws -> ErasureRun {
-    var run = await store.erasure(of: Rig.shop, where: isMeant)
+    var run = ErasureRun(of: Rig.shop, where: isMeant)
     while !run.isComplete { run = try await store.erase(run) }
     return run
   }
@@ -110,7 +110,7 @@ import Testing
     let store = try await rig.open()
     await fill(store, 0..<100, context: "waiting")
     #expect(try await erase(store, Self.owned(by: "other")).json["reports"] == 0)
-    let nowhere = await store.erasure(of: NamespaceName("nowhere")!, where: nil)
+    let nowhere = ErasureRun(of: NamespaceName("nowhere")!, where: nil)
     #expect(try await store.erase(nowhere).isComplete)
     #expect(try await store.ledger()[.waiting] == 100)
   }

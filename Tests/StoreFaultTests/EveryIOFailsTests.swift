@@ -85,7 +85,7 @@ extension StoreFaults {
       switch rewriting {
       case .givesPagesBack: for _ in 0..<6 { _ = try? await store.maintain() }
       case .erases:
-        var run = await store.erasure(of: Reports.namespace) { _ in false }
+        var run = ErasureRun(of: Reports.namespace) { _ in false }
         for _ in 0..<20 where !run.isComplete { run = (try? await store.erase(run)) ?? run }
       }
       fvfs_heal()

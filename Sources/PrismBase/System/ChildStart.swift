@@ -46,12 +46,12 @@ public enum ChildStart {
   }
 }
 
-/// What programs write.
+/// The output of programs.
 public enum ChildOutput {
   /// Why no more was read.
   public enum End { case whole, tooLate, tooLong }
 
-  /// Reads until the other side of a pipe is closed. Blocks for so many `seconds` at most.
+  /// Reads until the other side of a pipe is closed. Blocks for `seconds` at most.
   /// - Parameter bytesMax: after more than these it reads no more.
   public static func read(_ descriptor: Int32, bytesMax: Int, seconds: Int) -> (bytes: [UInt8], end: End) {
     let deadline = ContinuousClock.now + .seconds(seconds)

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismHTTP
+import PrismProtocol
 
 /// Which reports are wanted, and how many.
 struct ReportFilter: Sendable, Equatable {

@@ -55,7 +55,7 @@ extension CommandDesk {
   func erase(_ value: ErasedValue?, _ namespace: NamespaceName) async -> CommandEnd {
     do throws(StoreError) {
       let isMeant = value.map { value in { @Sendable (meta: [UInt8]) in value.isIn(meta) } }
-      var run = await engine.parts.store.erasure(of: namespace, where: isMeant)
+      var run = ErasureRun(of: namespace, where: isMeant)
       while !run.isComplete, !Task.isCancelled { run = try await engine.parts.store.erase(run) }
       return CommandEnd(isDone: run.inPackets == 0, result: run.json)
     } catch { return .failed(.string("the store failed: \(error)")) }

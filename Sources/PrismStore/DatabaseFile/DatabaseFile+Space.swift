@@ -64,23 +64,6 @@ extension DatabaseFile {
     do { try opened().log.checkpoint() } catch { recover(from: error) }
     if cuts { open?.log.empty() }
   }
-
-  /// Rewrites the file and empties its log: no byte of what was deleted stays in them.
-  /// - Throws: `diskFull`: it needs as much space again; `unavailable`.
-  func scrub() throws(StoreError) {
-    do throws(SQLiteError) {
-      let database = try opened()
-      // Its temporary file is on the disk: it is as large as the database.
-      try database.connection.execute("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY")
-      guard try database.connection.firstInt("PRAGMA wal_checkpoint(TRUNCATE)") == 0 else {
-        throw SQLiteError(code: 5, message: "a reader holds the log of the database; erase again")
-      }
-      database.log.empty()
-    } catch {
-      recover(from: error)
-      throw error.isDiskFull ? .diskFull : .unavailable(error.description)
-    }
-  }
 }
 
 extension Refusal {

@@ -5,26 +5,27 @@ import PrismSQLite
 public struct ErasureRun: Sendable {
   fileprivate enum Step { case rows, dead, rest, complete }
 
-  /// nil: the namespace never stored anything.
-  fileprivate let namespace: (name: NamespaceName, number: Int)?
+  fileprivate let namespace: NamespaceName
+  /// nil: all reports are meant.
   fileprivate let isMeant: (@Sendable ([UInt8]) -> Bool)?
   fileprivate var step = Step.rows
-  fileprivate var places: [RowPlace]
+  /// nil: it has not begun.
+  fileprivate var places: [RowPlace]?
   /// The number of the last dead letter that was looked at.
   fileprivate var lastLetter = 0
   fileprivate var (metas, payloads, dead, damaged) = (0, 0, 0, 0)
   /// Rows of packets that may be at the collector already. They stay until they have left.
   public fileprivate(set) var inPackets = 0
 
-  fileprivate init(_ namespace: (name: NamespaceName, number: Int)?, _ isMeant: (@Sendable ([UInt8]) -> Bool)?) {
+  /// - Parameter isMeant: tells by its meta which report is erased; nil: all are.
+  public init(of namespace: NamespaceName, where isMeant: (@Sendable ([UInt8]) -> Bool)?) {
     (self.namespace, self.isMeant) = (namespace, isMeant)
-    places = namespace.map { RowPlace.begins(of: $0.number) } ?? []
   }
 
   /// Nothing is left to do.
   public var isComplete: Bool { step == .complete }
 
-  /// What was erased: a flat object.
+  /// The counts, a flat object.
   public var json: JSONValue {
     JSONValue(["reports": metas, "payloads": payloads, "dead": dead, "damaged": damaged, "inPackets": inPackets])
   }
@@ -39,20 +40,22 @@ struct Erasing: PlainOperations {
   let transaction: StoreTransaction
 
   func slice(_ run: inout ErasureRun) throws(SQLiteError) {
-    guard let namespace = run.namespace else {
+    guard let number = state.names.number(of: run.namespace) else {
       run.step = .complete
       return
     }
     switch run.step {
-    case .rows: try eraseRows(&run)
-    case .dead: try eraseLetters(&run, namespace)
-    case .rest: try eraseRest(&run, namespace.number)
+    case .rows: try eraseRows(&run, number)
+    case .dead: try eraseLetters(&run, number)
+    case .rest: try eraseRest(&run, number)
     case .complete: break
     }
   }
 
-  private func eraseRows(_ run: inout ErasureRun) throws(SQLiteError) {
-    guard var place = run.places.popLast() else {
+  private func eraseRows(_ run: inout ErasureRun, _ namespace: Int) throws(SQLiteError) {
+    var places = run.places ?? RowPlace.begins(of: namespace)
+    defer { run.places = places }
+    guard var place = places.popLast() else {
       run.step = .dead
       return
     }
@@ -78,7 +81,7 @@ struct Erasing: PlainOperations {
     rows.reset()
     try transaction.drop(chosen, queue, to: .removed)
     if queue.kind == .meta { run.metas += chosen.count } else { run.payloads += chosen.count }
-    if isMore { run.places.append(place) }
+    if isMore { places.append(place) }
   }
 
   private func isMeant(_ row: StoredRow, _ queue: QueueID, _ run: ErasureRun) throws(SQLiteError) -> Bool {
@@ -87,11 +90,9 @@ struct Erasing: PlainOperations {
     return isMeant(rendering.whole(row))
   }
 
-  private func eraseLetters(
-    _ run: inout ErasureRun, _ namespace: (name: NamespaceName, number: Int)
-  ) throws(SQLiteError) {
+  private func eraseLetters(_ run: inout ErasureRun, _ namespace: Int) throws(SQLiteError) {
     let letters = DeadLetters(transaction)
-    let page = try letters.page(of: namespace.name, after: run.lastLetter, limit: Self.lettersPerSlice)
+    let page = try letters.page(of: run.namespace, after: run.lastLetter, limit: Self.lettersPerSlice)
     for letter in page {
       let meta = try letters.content(.number(letter.number))?.meta ?? []
       if run.isMeant?(meta) ?? true { run.dead += try letters.drop(.number(letter.number)) }
@@ -100,7 +101,7 @@ struct Erasing: PlainOperations {
       run.lastLetter = last.number
       return
     }
-    state.contexts.sweeps.countsBefore[namespace.number] = nil
+    state.contexts.sweeps.countsBefore[namespace] = nil
     run.step = .rest
   }
 
@@ -119,11 +120,6 @@ struct Erasing: PlainOperations {
 }
 
 extension ReportStore {
-  /// Begins to erase. - Parameter isMeant: tells by its meta which report is erased; nil: all are.
-  public func erasure(of namespace: NamespaceName, where isMeant: (@Sendable ([UInt8]) -> Bool)?) -> ErasureRun {
-    ErasureRun(state.names.number(of: namespace).map { (namespace, $0) }, isMeant)
-  }
-
   /// Erases the next slice. Call it until the run is complete. The last call rewrites the file, in which no byte of them stays: that
   /// needs as much space again, and everybody waits.
   public func erase(_ run: ErasureRun) throws(StoreError) -> ErasureRun {

@@ -48,6 +48,8 @@ struct RecordsState {
     names.number(of: namespace).flatMap { stores[$0] }
   }
 
+  var nextTable: Int { (tables.keys.max() ?? 0) + 1 }
+
   /// nil if nothing was ever stored in the table.
   func number(_ name: RecordTableName, namespace: Int) -> Int? { numbers[Key(namespace: namespace, name: name)] }
 

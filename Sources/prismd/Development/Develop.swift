@@ -88,7 +88,7 @@ private func guide(_ files: DevelopmentFiles, page: UInt16?, isLinked: Bool) -> 
   let control = isLinked ? "prismctl" : "prismctl --control \(files.folder.controlSocket)"
   let send = isLinked ? "prismctl" : "prismctl --ingest \(files.folder.ingestSocket)"
   let pageLine =
-    page.map { "\n  page:       http://127.0.0.1:\($0)/\n              every user of this machine is an operator" } ?? ""
+    page.map { "\n  page:       http://127.0.0.1:\($0)/\n              each user of this machine is an operator" } ?? ""
   return """
     prismd and a collector run in \(files.folder.path); Ctrl-C ends both.
       report:     \(send) send --type net --meta '{"ms":12}'

@@ -59,7 +59,8 @@ import Testing
     #expect(try await Self.reports(store).last.map(\.id) ?? 0 > before[before.count - 1].id, "no id is given again")
     let receipt = try JSONValue(parsing: SmallFile.read(rig.path + "/erasures.ndjson"))
     #expect(value.isIn(Array(#"{"customer":"\#(Self.secret)"}"#.utf8)) && !value.text.contains(Self.secret))
-    #expect(receipt["reports"] == 100 && receipt["where"]?.string == value.text && receipt["sha256"]?.string == job.receipt)
+    #expect(receipt["where"]?.string == value.text)
+    #expect(receipt["reports"] == 100 && receipt["sha256"]?.string == job.receipt)
     await store.close()
   }
 
