@@ -65,7 +65,8 @@ import Testing
       let cases: [(words: [String], code: Int32, says: String)] = [
         (["drop"], 64, "is no command"), (["send"], 64, "wrong number of operands"),
         (["list", "x"], 64, "wrong number"),
-        (["send", "reboot"], 64, "must be flush, doctor, log, collect, run, requeue, drop, ask, trigger or accept"),
+        (["send", "reboot"], 64, "requeue, drop, ask, trigger, erase or accept"),
+        (["send", "erase", "where=ms > 1"], 64, "must be FIELD=VALUE"),
         (["send", "flush", "a"], 64, "KEY=VALUE"),
         (["send", "flush", "a=1", "a=2"], 64, "once"), (["send", "flush", "a b=1"], 64, "a name in args"),
         (["send", "flush", "--expires", "31d"], 64, "at most 30 days"),

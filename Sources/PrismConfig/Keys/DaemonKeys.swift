@@ -301,7 +301,7 @@ enum CommandKeys {
       "commands.allow",
       .set(
         of: .choice(of: CommandName.allCases.filter { $0 != .ask }),
-        "a list of flush, doctor, log, collect, run, requeue, drop, trigger and accept-store", atLeast: 0),
+        "a list of flush, doctor, log, collect, run, requeue, drop, trigger, erase and accept-store", atLeast: 0),
       at: \.commands.allow, "the commands that a server may send to this device"),
     Key(
       "commands.files", .list(of: .commandFile, "a list of absolute paths, with * and ? in names"),
