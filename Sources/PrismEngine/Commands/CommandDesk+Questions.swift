@@ -51,6 +51,7 @@ extension CommandDesk {
     try await finish(record, answer(ended.isDone ? .done : .failed, ended.result), namespace, order: order)
     return ended
   }
+
   /// Erases reports slice by slice. It fails if rows stay: those of packets that may be at the server.
   func erase(_ value: ErasedValue?, _ namespace: NamespaceName) async -> CommandEnd {
     do throws(StoreError) {

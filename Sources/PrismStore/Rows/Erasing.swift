@@ -70,7 +70,7 @@ struct Erasing: PlainOperations {
       }
       let row = StoredRow(raw, hasPayload: queue.kind.hasPayload)
       place.after = row.id
-      // One that is not what was stored is set aside by the next claim.
+      // The next claim sets a damaged row aside.
       guard StoredRow.isWhole(row, raw), try isMeant(row, queue, run) else { continue }
       if state[queue].claimedRun(of: row.id) == nil {
         chosen.append((row.id, Int(row.size)))
