@@ -8,6 +8,8 @@ package struct ErasedValue: Sendable, Equatable {
 
   private let path: [[UInt8]]
   private let digest: [UInt8]
+  /// The condition had the digest, not the value.
+  package let isDigest: Bool
   /// `customer.id = sha256:` and 64 hexadecimal digits: the same as an argument.
   package let text: String
 
@@ -15,7 +17,8 @@ package struct ErasedValue: Sendable, Equatable {
   package init(_ condition: MetaCondition) throws(PacketError) {
     path = condition.path.map { Array($0.utf8) }
     let given = condition.value.hasPrefix(Self.mark) ? Hex.decode(condition.value.dropFirst(Self.mark.count).utf8) : nil
-    if let given, given.count == 32 { digest = given } else { digest = try Hashing.sha256(Array(condition.value.utf8)) }
+    isDigest = given?.count == 32
+    digest = if let given, isDigest { given } else { try Hashing.sha256(Array(condition.value.utf8)) }
     text = "\(MetaCondition.text(of: condition.path)) = \(Self.mark)\(Hex.encode(digest))"
   }
 

@@ -25,6 +25,7 @@ struct ErasureAPI: PageAnswers {
         throw CollectorRefusal(400, "where: \(error.reason)")
       }
       guard let value = try? ErasedValue(condition) else { throw CollectorRefusal(503, "where: can't be hashed") }
+      guard !value.isDigest else { throw CollectorRefusal(400, "where: has a digest, must have the value itself") }
       erased = .field(condition, value)
     default: throw CollectorRefusal(400, "name either a device or where")
     }

@@ -60,6 +60,8 @@ import Testing
     let receipt = try JSONValue(parsing: SmallFile.read(rig.path + "/erasures.ndjson"))
     #expect(value.isIn(Array(#"{"customer":"\#(Self.secret)"}"#.utf8)) && !value.text.contains(Self.secret))
     #expect(receipt["where"]?.string == value.text)
+    let again = try ErasedValue(MetaCondition(erasing: value.text))
+    #expect(again.isDigest && again.text == value.text && !value.isDigest)
     #expect(receipt["reports"] == 100 && receipt["sha256"]?.string == job.receipt)
     await store.close()
   }
