@@ -110,11 +110,6 @@ static inline CURLcode prism_curl_copy_body(CURL *easy, const void *bytes) {
   return curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, bytes);
 }
 
-/// For CURLOPT_WRITEDATA with curl's own CURLOPT_WRITEFUNCTION: the answer's body is written to a file.
-static inline CURLcode prism_curl_write_to(CURL *easy, FILE *file) {
-  return curl_easy_setopt(easy, CURLOPT_WRITEDATA, file);
-}
-
 /// The beginning of an answer's body.
 typedef struct {
   void *bytes;

@@ -90,9 +90,9 @@ static void run(char *const words[], int output, struct prism_confinement limits
   syscall(436 /* close_range, Linux 5.9: on an older one they close with the exec */, 3u, ~0u, 0u);
   limit(RLIMIT_CPU, limits.cpu_seconds);
   limit(RLIMIT_AS, limits.memory_bytes);
-  limit(RLIMIT_FSIZE, 0);
+  limit(RLIMIT_FSIZE, limits.file_bytes);
   limit(RLIMIT_CORE, 0);
-  if (confine() != 0) _exit(126);
+  if (limits.file_bytes == 0 && confine() != 0) _exit(126);
   char *const environment[] = {0};
   execve(words[0], words, environment);
   _exit(127);

@@ -29,7 +29,8 @@ public final class Logger: Sendable {
     var format: Format
     /// A level that holds besides `level` until then, on the uptime clock: the more detailed one counts.
     var borrowed: (level: Level, until: Duration)?
-    var faults: [String: Int] = [:]
+    /// With their counts, and the text of one at level error.
+    var faults: [String: (count: Int, error: String?)] = [:]
     var lost = 0
   }
 
@@ -98,16 +99,25 @@ public final class Logger: Sendable {
 
   /// A fault named `key` came (again): logged the first time only, until `faultEnded(key)`.
   public func fault(_ key: String, _ message: String, _ fields: Fields = [:], level: Level = .warning) {
-    let count = state.withLock { state in
-      state.faults[key, default: 0] += 1
-      return state.faults[key]
+    let isNew = state.withLock { state in
+      state.faults[key, default: (0, nil)].count += 1
+      guard state.faults[key]?.count == 1 else { return false }
+      if level == .error { state.faults[key]?.error = Self.text(message, fields.map { ($0.key, $0.value) }) }
+      return true
     }
-    if count == 1 { log(level, message, fields) }
+    if isNew { log(level, message, fields) }
+  }
+
+  /// The faults at level error that have not ended, as their lines say them. - Parameter others: beginnings of keys to leave out.
+  public func errors(but others: [String] = []) -> [String] {
+    state.withLock { state in
+      state.faults.filter { fault in !others.contains { fault.key.hasPrefix($0) } }.compactMap(\.value.error).sorted()
+    }
   }
 
   /// The fault named `key` is over: says so with the count, if it had begun.
   public func faultEnded(_ key: String, _ message: String, _ fields: Fields = [:]) {
-    guard let count = state.withLock({ $0.faults.removeValue(forKey: key) }) else { return }
+    guard let count = state.withLock({ $0.faults.removeValue(forKey: key)?.count }) else { return }
     emit(.info, message, fields.map { ($0.key, $0.value) } + [("times", String(count))])
   }
 
@@ -129,15 +139,15 @@ public final class Logger: Sendable {
     let head = toJournal ? "<\(level.journalPriority)>" : ""
     let stamp = toJournal ? nil : RFC3339.text(unixMilliseconds: time.unixMilliseconds)
     switch format {
-    case .text: return head + (stamp.map { $0 + " " } ?? "") + Self.textLine(level, message, fields) + "\n"
+    case .text: return head + (stamp.map { $0 + " " } ?? "") + "\(level.rawValue) " + Self.text(message, fields) + "\n"
     case .json:
       let members = (stamp.map { [("time", $0)] } ?? []) + [("level", level.rawValue), ("message", message)] + fields
       return head + "{" + members.map { "\(quoted($0.0)):\(quoted($0.1))" }.joined(separator: ",") + "}\n"
     }
   }
 
-  private static func textLine(_ level: Level, _ message: String, _ fields: [(String, String)]) -> String {
-    fields.reduce("\(level.rawValue) \(OutputText.line(message))") { line, field in
+  private static func text(_ message: String, _ fields: [(String, String)]) -> String {
+    fields.reduce(OutputText.line(message)) { line, field in
       let plain =
         !field.1.isEmpty
         && field.1.utf8.allSatisfy {

@@ -33,7 +33,6 @@ public actor Engine {
   private var loops: [Task<Void, Never>] = []
   private var adoption: Task<Void, Never>?
 
-  /// News of the pipelines for others.
   struct News: Sendable {
     /// Versions of remote configuration that collectors name, the newest only where the reader is behind.
     let versions: AsyncStream<Int64>
@@ -160,13 +159,12 @@ public actor Engine {
 
   /// - Returns: false for an unknown namespace.
   func flush(_ namespace: NamespaceName?) async -> Bool {
-    guard let namespace else {
-      for pipeline in inOrder { await pipeline.flush() }
-      return true
+    let flushed = pipelines.filter { namespace == nil || $0.key == namespace }.sorted { $0.key < $1.key }
+    for (name, pipeline) in flushed {
+      await parts.store.endSetBacks(of: name)
+      await pipeline.flush()
     }
-    guard let pipeline = pipelines[namespace] else { return false }
-    await pipeline.flush()
-    return true
+    return namespace == nil || !flushed.isEmpty
   }
 
   /// Sends dead letters once more, at once, or drops them.

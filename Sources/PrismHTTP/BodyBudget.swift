@@ -2,7 +2,6 @@ import Synchronization
 
 /// The memory that all bodies share. Those of unproven senders have a part of it.
 final class BodyBudget: Sendable {
-  /// The bytes of one body.
   struct Charge: Sendable {
     fileprivate var bytes = 0, unprovenBytes = 0
   }

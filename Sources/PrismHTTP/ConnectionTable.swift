@@ -15,7 +15,6 @@ struct ConnectionTable: Sendable {
     var isEnding = false
     /// Its last answer went out before the body was read.
     var lingers = false
-    /// The body that is being read.
     var body: (began: Duration, bytes: Int, timeMax: Duration)?
     /// Changes when its place in a line is no longer valid.
     fileprivate(set) var ticket: UInt64 = 0
@@ -65,7 +64,6 @@ struct ConnectionTable: Sendable {
     entries[connection] = nil
   }
 
-  /// A request proved its sender.
   mutating func prove(_ connection: LibraryPointer) {
     guard let entry = entries[connection], !entry.isProven, !entry.isEnding else { return }
     leave(entry)

@@ -120,7 +120,6 @@ final class ConnectionWatch: Sendable {
     state.withLock { $0.table.set(idle: true, connection) }
   }
 
-  /// A request proved its sender.
   func prove(_ connection: LibraryPointer, of client: String) {
     state.withLock { state in
       state.table.prove(connection)

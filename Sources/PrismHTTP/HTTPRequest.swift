@@ -26,9 +26,6 @@ public struct HTTPRequest: Sendable {
   public var body: [UInt8] = []
   /// The other end of the connection.
   public var peer: HTTPPeer
-  /// The connection's socket, for its peer's credentials; it is the server's: open until the handler has returned, and
-  /// not to be read, written or closed.
-  public var socket: Int32
   /// When its head had come, by the server's `uptime` clock: the body may have taken minutes. nil if a test made it.
   public var headTime: Duration?
 
@@ -41,10 +38,10 @@ public struct HTTPRequest: Sendable {
   /// For tests of handlers; the server makes its own.
   public init(
     method: Method, path: String, query: [(name: String, value: String)] = [],
-    headers: [(name: String, value: String)] = [], body: [UInt8] = [], peer: HTTPPeer, socket: Int32 = -1
+    headers: [(name: String, value: String)] = [], body: [UInt8] = [], peer: HTTPPeer
   ) {
     (self.method, self.path, self.query, self.headers) = (method, path, query, headers)
-    (self.body, self.peer, self.socket) = (body, peer, socket)
+    (self.body, self.peer) = (body, peer)
   }
 
   /// The first header of this name (any case).

@@ -17,7 +17,7 @@ struct RequestHead {
       method: known ?? .get, path: path,
       query: Self.values(connection, .GET_ARGUMENT_KIND),
       headers: Self.values(connection, .HEADER_KIND).map { ($0.name.lowercased(), $0.value) },
-      peer: HTTPPeer(prism_http_peer(connection)), socket: prism_http_socket(connection))
+      peer: HTTPPeer(prism_http_peer(connection)))
   }
 
   /// nil for a chunked body, whose length is known at its end. An invalid number counts as the largest.

@@ -1,8 +1,8 @@
-/// The columns of a table or a query: an enumeration. Its cases have the order in which SQL lists the columns, its raw values
-/// are the columns' names or expressions.
+/// The columns of a table or a query: an enumeration. Its cases have the order in which SQL lists the columns. A case `lastUse`
+/// is the column `last_use`; for another name, or an expression, it has a raw value.
 ///
 /// ```swift
-/// private enum Column: String, SQLiteColumn { case namespace, key, lastUse = "last_use" }
+/// private enum Column: String, SQLiteColumn { case namespace, key, lastUse }
 /// let select = try connection.prepare("SELECT \(Column.list) FROM notes WHERE namespace = :namespace")
 /// select.bind(":namespace", 7)
 /// try select.forEachRow(of: Column.self) { row in print(row.text(.key), row.int64(.lastUse)) }
@@ -18,6 +18,25 @@ extension SQLiteColumn {
     MemoryLayout<Self>.size == 0 ? 0 : Int32(unsafeBitCast(self, to: UInt8.self))
   }
 
+  /// Its name in SQL, or its expression.
+  public var sqlName: String {
+    let name = rawValue.utf8
+    let isCamel = name.contains(where: Self.isUpper) && name.allSatisfy { Self.isUpper($0 & ~Self.caseBit) }
+    guard isCamel else { return rawValue }
+    var (result, wasUpper): ([UInt8], Bool) = ([], true)
+    for letter in name {
+      let isUpper = Self.isUpper(letter)
+      if isUpper, !wasUpper { result.append(UInt8(ascii: "_")) }
+      result.append(letter | Self.caseBit)
+      wasUpper = isUpper
+    }
+    return String(decoding: result, as: UTF8.self)
+  }
+
+  /// The bit that tells a small letter from a capital one.
+  private static var caseBit: UInt8 { UInt8(ascii: "a") ^ UInt8(ascii: "A") }
+  private static func isUpper(_ letter: UInt8) -> Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter) }
+
   /// All columns, for SELECT and INSERT.
   public static var list: String { list(allCases.map { $0 }) }
 
@@ -28,6 +47,6 @@ extension SQLiteColumn {
     for (place, column) in columns.enumerated() {
       precondition(column.index == place, "\(Self.self) must be an enumeration of up to 256 cases without values")
     }
-    return columns.map(\.rawValue).joined(separator: ", ")
+    return columns.map(\.sqlName).joined(separator: ", ")
   }
 }

@@ -2,7 +2,6 @@
 public protocol SQLiteRecord {
   /// The columns of its table, in their order.
   associatedtype Column: SQLiteColumn
-  /// Binds every value.
   func bind(to insert: SQLiteInsert<Column>)
 }
 

@@ -13,7 +13,6 @@ enum BTreePage {
 
   static func isInterior(_ page: [UInt8]) -> Bool { [interiorIndex, interiorTable].contains(kind(page)) }
 
-  /// Where its cells begin.
   static func cellOffsets(_ page: [UInt8]) -> [Int] {
     let header = headerOffset(page)
     let start = header + (isInterior(page) ? 12 : 8)
@@ -22,7 +21,6 @@ enum BTreePage {
       .filter { $0 >= start + 2 * count && $0 <= page.count - 4 }
   }
 
-  /// The pages below an interior one.
   static func children(_ page: [UInt8]) -> [Int] {
     guard isInterior(page) else { return [] }
     return cellOffsets(page).map { page.bigEndian32($0) } + [page.bigEndian32(headerOffset(page) + 8)]

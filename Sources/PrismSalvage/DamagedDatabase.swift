@@ -8,7 +8,6 @@ public final class DamagedDatabase {
   private static let depthMax = 20
 
   private let pages: DatabasePages
-  private let required: Set<String>
   private let knownRoots: [String: Int]?
   /// A table's name by its first page.
   private var roots: [Int: String] = [:]
@@ -22,7 +21,7 @@ public final class DamagedDatabase {
   /// - Parameter noted: each table's first page by its name, as noted beside the database; nil: there is no such note.
   public init?(path: String, required: Set<String>, roots noted: [String: Int]?) {
     guard let pages = DatabasePages(path: path) else { return nil }
-    (self.pages, self.required, knownRoots) = (pages, required, noted)
+    (self.pages, knownRoots) = (pages, noted)
     readSchema()
     hasOwnSchema = Set(roots.values).isSuperset(of: required)
     addKnownRoots()

@@ -221,6 +221,13 @@ public actor ReportStore {
     try read { (transaction) throws(SQLiteError) in try transaction.note(namespace, key) }
   }
 
+  /// Reports that something on the way did not let through are tried again now.
+  public func endSetBacks(of namespace: NamespaceName) {
+    for kind in RowKind.reports {
+      if let queue = state.queue(namespace, kind) { file.memory.state[queue].endSetBacks(now: .seconds(Int64.max)) }
+    }
+  }
+
   /// How many rows of which type `namespace` holds. Looks at all of them, for as long as a dry run may take.
   public func typeCounts(of namespace: NamespaceName) throws(StoreError) -> TypeCounts {
     try read { (transaction) throws(SQLiteError) in try QueueReading(transaction).typeCounts(namespace) }

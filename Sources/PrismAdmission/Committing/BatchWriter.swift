@@ -7,7 +7,6 @@ struct BatchWriter: Sendable {
   private(set) var batch: ReportBatch
   /// Indices in the namespace's monitor list, one for each of `batch.types`.
   private var monitored: [Int] = []
-  /// The rules that the indices are of.
   private let rules: AdmissionRules.Namespace
 
   /// Begins an empty batch. - Parameter session: of the sender.
@@ -30,7 +29,6 @@ struct BatchWriter: Sendable {
   /// Whether it must be closed now.
   private(set) var isFull = false
 
-  /// Bytes that it holds in memory.
   var bytes: Int { Self.bytes(of: batch) }
 
   static func bytes(of batch: ReportBatch) -> Int {

@@ -8,7 +8,6 @@ struct CommittedBatch: Sendable {
   let exceptions: [(row: Int, what: BatchOutcome.Exception)]
   /// Why nothing of it was taken; nil if it was committed.
   let failure: Refusal?
-  /// The request about records that is the batch.
   var recordRequest: RecordRequest? { batch.record }
   let record: RecordAnswer?
 

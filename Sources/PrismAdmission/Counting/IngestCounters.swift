@@ -127,10 +127,10 @@ public struct IngestTally: Sendable, Equatable {
     if !other.refused.isEmpty { refused.merge(other.refused, uniquingKeysWith: +) }
   }
 
-  /// Counts a report that came and was refused at once.
-  public mutating func refuse(_ refusal: Refusal) {
-    received += 1
-    count([refusal])
+  /// Counts reports that came and were refused at once.
+  public mutating func refuse(_ refusal: Refusal, count: Int = 1) {
+    received += count
+    refused[refusal.code, default: 0] += count
   }
 
   mutating func count(_ refusals: [Refusal]) {

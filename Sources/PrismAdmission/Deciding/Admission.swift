@@ -91,7 +91,7 @@ public enum Admission {
       return bytes
     }
     let bytes = try metaBytes(body)
-    guard try leavesOut(report.payload, in: line, accepted) else {
+    guard try leavesOut(report, in: line, accepted) else {
       return Admitted(accepted, body: body, metaBytes: bytes)
     }
     let noted = noting(report.payload.bytes(in: line), on: body, in: line)
@@ -120,13 +120,14 @@ public enum Admission {
   /// Step 8. - Returns: whether the report is to be stored without its payload, which is too large, or of a type whose payloads
   /// are not uploaded: it would wait until it expires.
   static func leavesOut(
-    _ payload: ScannedReport.Payload, in line: Span<UInt8>, _ accepted: Accepted
+    _ report: ScannedReport, in line: Span<UInt8>, _ accepted: Accepted
   ) throws(Refusal) -> Bool {
+    let payload = report.payload
     guard payload != .none else { return false }
     guard accepted.namespace.uploadsPayloads(of: accepted.type) else { return true }
     let rules = accepted.namespace.payloads
     guard payload.bytes(in: line) > rules.bytesMax else { return false }
-    guard rules.leavesLargeOnesOut else { throw payloadTooLarge(max: rules.bytesMax) }
+    guard rules.leavesLargeOnesOut || report.mayLosePayload else { throw payloadTooLarge(max: rules.bytesMax) }
     return true
   }
 
@@ -226,7 +227,7 @@ extension Admission {
     if outcome.mark == .sampledOut {
       var admitted = Admitted(accepted, body: .rewritten(Rewritten(members: [])), metaBytes: 0)
       (admitted.mark, admitted.filteredBytes) = (outcome.mark, meta.count)
-      admitted.leavesPayloadOut = try leavesOut(report.payload, in: line, accepted)
+      admitted.leavesPayloadOut = try leavesOut(report, in: line, accepted)
       return admitted
     }
     let filtered = try ScannedReport.Meta(scanning: outcome.meta.span, from: 0, reserved: session.reserved)

@@ -8,7 +8,6 @@ public final class AdmissionRules: Sendable {
   public final class Namespace: Sendable {
     /// The namespace's name.
     public let name: NamespaceName
-    /// The name as a request has it.
     let nameBytes: [UInt8]
     let isGather: Bool
     let allow: NamespaceConfiguration.Allow?
@@ -23,7 +22,6 @@ public final class AdmissionRules: Sendable {
     let follows: (appVersions: Bool, sessions: Bool)
     /// The most that it may hold on disk.
     public let quota: StoreQuota
-    /// The tables of records, by name.
     let records: [String: RecordTable]
 
     /// - Parameter requestBytesMax: what a request may hold in memory.
@@ -187,7 +185,6 @@ struct ListedTypes {
   }
 }
 
-/// The rules for the payloads of one namespace.
 struct PayloadRules: Sendable {
   /// The largest payload that it takes.
   let bytesMax: Int
@@ -232,7 +229,6 @@ public final class NamespaceFiles: Sendable {
   /// Adds the file of a namespace, and returns its content; nil if that fails.
   public typealias Adding = @Sendable (NamespaceName) -> NamespaceConfiguration?
 
-  /// Namespaces that are added at most.
   private static let addedMax = 200
 
   private let folder: String

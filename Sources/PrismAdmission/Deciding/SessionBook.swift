@@ -41,7 +41,6 @@ public struct SessionBook: Sendable {
   /// Events that wait: from the first number on they want a commit of their own, past the second they are left out.
   private static let (eventsWanted, eventsMax) = (1000, 10_000)
 
-  /// One version of an app that is in use.
   private struct Use {
     var program: ProgramSession
     /// Connections of it.

@@ -31,7 +31,6 @@ struct TypeFilter: Sendable {
     sampling = filters.sample.map { Sampling(share: $0, field: filters.sampleBy) }
   }
 
-  /// Whether it looks into the meta.
   var readsMeta: Bool { redaction != nil || sampling != nil || collapsing != nil }
 
   /// The first filter, so that a flood costs least. - Throws: `rate_limited`.

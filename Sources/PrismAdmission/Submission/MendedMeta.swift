@@ -24,19 +24,16 @@ public struct MendedMeta: Sendable, Equatable {
       (meta, payload) = (Self.beginning(of: text, "cut", bytesMax: bytesMax), text)
       return
     }
-    let isSound = Self.isObject(text)
-    var (object, marks) = isSound ? (text, []) : Self.mended(text)
-    guard isSound || Self.isObject(object) else {
+    let sound = Self.tree(text)
+    var (object, marks) = sound != nil ? (text, []) : Self.mended(text)
+    guard let tree = sound ?? Self.tree(object) else {
       meta = Self.beginning(of: text, "text", bytesMax: bytesMax)
       payload = text.isEmpty ? nil : text
       return
     }
     if object.count + Self.markerBytes > bytesMax {
       payload = text
-      guard let cut = MetaCut.cut(object, bytesMax: bytesMax - Self.markerBytes) else {
-        meta = Self.beginning(of: text, "cut", bytesMax: bytesMax)
-        return
-      }
+      let cut = MetaCut.cut(tree, textBytes: object.count, bytesMax: bytesMax - Self.markerBytes)
       marks.append("cut")
       object = [UInt8(ascii: "{")] + cut + [UInt8(ascii: "}")]
     }
@@ -51,9 +48,10 @@ public struct MendedMeta: Sendable, Equatable {
   /// The text with each fault replaced that has a replacement (docs/crash-spool.md, "What is repaired").
   public static func sound(_ text: [UInt8]) -> [UInt8] { mended(text).text }
 
-  private static func isObject(_ text: [UInt8]) -> Bool {
-    guard case .object(let members)? = try? JSONValue(parsing: text, allowsDuplicateKeys: true) else { return false }
-    return !members.isEmpty
+  /// nil: it is no JSON object, or has no member.
+  private static func tree(_ text: [UInt8]) -> JSONValue? {
+    let tree = try? JSONValue(parsing: text, allowsDuplicateKeys: true)
+    return tree?.object?.isEmpty == false ? tree : nil
   }
 
   /// - Parameter object: a JSON object, with white space around it at most.
@@ -123,7 +121,7 @@ public struct MendedMeta: Sendable, Equatable {
   }
 }
 
-/// Cuts a meta that is too large at its longest string.
+/// Cuts a meta that is too large at its longest strings, or else at its longest lists.
 public enum MetaCut {
   /// A string is not cut below it: what is left of it tells nothing.
   public static let keptBytesMin = 16
@@ -132,14 +130,19 @@ public enum MetaCut {
   private static let markerBytes = 24
 
   /// - Parameter object: a JSON object as text.
-  /// - Returns: members of at most `bytesMax` bytes, with `TRUNCATED`; nil where its strings are not what makes it large.
+  /// - Returns: members of at most `bytesMax` bytes, with `TRUNCATED`; nil for what is no JSON object.
   public static func cut(_ object: [UInt8], bytesMax: Int) -> [UInt8]? {
-    guard let tree = try? JSONValue(parsing: object, allowsDuplicateKeys: true) else { return nil }
+    guard let tree = try? JSONValue(parsing: object, allowsDuplicateKeys: true), tree.object != nil else { return nil }
     return cut(tree, textBytes: object.count, bytesMax: bytesMax)
   }
 
-  /// The same of a tree: its text may have 24 MiB, of which each copy counts.
-  static func cut(_ tree: JSONValue, textBytes: Int, bytesMax: Int) -> [UInt8]? {
+  /// The same of an object: its text may have 24 MiB, of which each copy counts.
+  static func cut(_ tree: JSONValue, textBytes: Int, bytesMax: Int) -> [UInt8] {
+    cutStrings(tree, textBytes: textBytes, bytesMax: bytesMax) ?? shortened(tree, bytesMax: bytesMax)
+  }
+
+  /// - Returns: nil where its strings are not what makes it large.
+  private static func cutStrings(_ tree: JSONValue, textBytes: Int, bytesMax: Int) -> [UInt8]? {
     let lengths = tree.stringBytes.sorted(by: >)
     guard let limit = limit(lengths, excess: textBytes - 2 + markerBytes - bytesMax) else { return nil }
     var lost = 0
@@ -151,7 +154,7 @@ public enum MetaCut {
 
   /// The object's members of at most `bytesMax` bytes, with `TRUNCATED`: short ones first, then the long ones share the rest.
   /// Of a list the first elements stay.
-  static func shortened(_ object: JSONValue, bytesMax: Int) -> [UInt8] {
+  private static func shortened(_ object: JSONValue, bytesMax: Int) -> [UInt8] {
     let whole = object.bytes.count
     let kept = object.shortened(to: bytesMax - markerBytes, levels: 8) ?? .object([])
     let members = kept.object ?? []

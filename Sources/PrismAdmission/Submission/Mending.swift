@@ -10,6 +10,8 @@ public struct Mending: Sendable {
   public var cuts = false
   /// A cut is named in `MENDED`, as other changes of a report whose sender can't send it again.
   public var marks = false
+  /// A payload that is too large is left out, and the report says how large it was.
+  public var leavesPayloadOut = false
   /// Refusals that end when a file of the configuration is there: the report waits, and is handed over again.
   public var waits: Set<RefusalCode> = []
 
@@ -59,11 +61,11 @@ public struct Mending: Sendable {
     let named = text.map {
       "\(JSONValue.object([.init(Self.payloadKey, .string($0.key))]).text.dropFirst().dropLast()),"
     }
-    let before = came[MendedMeta.marker]?.string.map { "\($0), " } ?? ""
-    let mark = marks ? ",\"\(MendedMeta.marker)\":\"\(before)cut\"" : ""
+    let before = (came[MendedMeta.marker]?.string ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
+    let all = before.filter { $0 != "cut" } + ["cut"]
+    let mark = marks ? ",\"\(MendedMeta.marker)\":\"\(all.joined(separator: ", "))\"" : ""
     let room = bytesMax - (named ?? "").utf8.count - mark.utf8.count
-    let shorter =
-      MetaCut.cut(tree, textBytes: tree.bytes.count, bytesMax: room) ?? MetaCut.shortened(tree, bytesMax: room)
+    let shorter = MetaCut.cut(tree, textBytes: tree.bytes.count, bytesMax: room)
     return submission.replacing(
       members: Array((named ?? "").utf8) + shorter + mark.utf8, payload: text.map { Array($0.value.utf8) } ?? payload)
   }
@@ -73,7 +75,6 @@ public struct Mending: Sendable {
 }
 
 extension JSONValue {
-  /// The longest text of the top level.
   fileprivate var longestText: (key: String, value: String)? {
     let texts = (object ?? []).filter { $0.key.utf8.count <= 256 }
       .compactMap { member in member.value.string.map { (key: member.key, value: $0) } }

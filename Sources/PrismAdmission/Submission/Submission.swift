@@ -101,6 +101,7 @@ public struct Submission: Sendable {
     report.meta = try ScannedReport.Meta(scanning: text.span, from: idEnd, reserved: reserved)
     if idEnd > typeEnd { report.reportID = ScannedString(range: typeEnd..<idEnd, hasEscapes: false) }
     if let payload { report.payload = .following(bytes: payload.count) }
+    report.mayLosePayload = source.mending.leavesPayloadOut
     if let createdTime { report.createdTime = try CreatedTime.checked(createdTime) }
     return report
   }

@@ -18,6 +18,11 @@ public protocol SubmissionSink: Sendable {
   /// - Returns: nil if no share has this much, the daemon stops, or the task is cancelled.
   func reserve(bytes: Int, userID: UInt32) async -> MemoryRoom?
 
+  /// Counts reports that came and can't be read, and names them to those who follow.
+  /// - Parameters:
+  ///   - type: theirs, and `namespace`, as far as they are known.
+  func refuse(_ refusal: Refusal, count: Int, type: String?, namespace: String?) async
+
   /// Reads a group's note. - Returns: nil if there is no note.
   func note(_ key: String, of namespace: NamespaceName) async -> [UInt8]?
 }

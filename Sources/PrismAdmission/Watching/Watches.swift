@@ -12,7 +12,6 @@ struct Watches: Sendable {
     let place: WatchPlace
   }
 
-  /// Changes wait to be sent.
   var mayHaveChanges = false
   /// The rules are others than those of the last states.
   private var hasOtherRules = false
@@ -35,7 +34,6 @@ struct Watches: Sendable {
     return try places.take(userID: userID)
   }
 
-  /// Other rules are in force.
   mutating func rulesChanged() {
     guard !isEmpty else { return }
     (mayHaveChanges, hasOtherRules) = (true, true)
@@ -184,7 +182,6 @@ public struct WatchedTable: Sendable {
   init(place: WatchPlace, isSilent: Bool) { (self.place, self.isSilent) = (place, isSilent) }
 
   var bytes: Int { 192 + (newest?.bytes ?? 0) }
-  /// There is a change to be sent.
   var hasChange: Bool { told != nil && newest != nil && !isSilent }
 
   /// The client gets this generation as the answer; changes of earlier commits are part of it.

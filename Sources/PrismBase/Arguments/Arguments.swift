@@ -27,6 +27,8 @@ public struct Arguments: Sendable {
         continue
       }
       let option = try Self.option(word, options, &rest)
+      let known = options.first { $0.name == option.name && !$0.isRepeatable }
+      if let known, option.value != nil, contains(option.name) { throw .repeated(known) }
       given.append(option)
       if option.name == last { return }
     }
@@ -35,7 +37,7 @@ public struct Arguments: Sendable {
   /// Whether the option was given, with or without a value.
   public func contains(_ name: String) -> Bool { given.contains { $0.name == name } }
 
-  /// The last value that was given for the option; nil if no value was given.
+  /// The value that was given for the option, of several the last; nil if no value was given.
   public subscript(name: String) -> String? { given.last { $0.name == name && $0.value != nil }?.value }
 
   private static func option(
@@ -89,12 +91,15 @@ public struct ArgumentOption: Sendable, Equatable {
   public let presence: Presence
   /// A second name, such as `-h`; nil if the option has only one.
   public let shortName: String?
+  /// Whether it may be given several times, each with another value. Default: no.
+  public let isRepeatable: Bool
 
   public init(
-    _ name: String, _ value: String? = nil, _ help: String, presence: Presence = .required, shortName: String? = nil
+    _ name: String, _ value: String? = nil, _ help: String, presence: Presence = .required, shortName: String? = nil,
+    isRepeatable: Bool = false
   ) {
     (self.name, self.value, self.help) = (name, value, help)
-    (self.presence, self.shortName) = (presence, shortName)
+    (self.presence, self.shortName, self.isRepeatable) = (presence, shortName, isRepeatable)
   }
 
   /// How it is written: `--type T`, `--watch[=SECONDS]`, `-h, --help`.
@@ -129,6 +134,8 @@ public enum ArgumentFault: Error, Sendable, Equatable, CustomStringConvertible {
   case valueMissing(ArgumentOption)
   /// A switch was given a value with `=`.
   case valueUnexpected(ArgumentOption)
+  /// It was given twice: only one value can hold.
+  case repeated(ArgumentOption)
   /// The program takes no such word.
   case unexpectedWord(String)
 
@@ -138,6 +145,7 @@ public enum ArgumentFault: Error, Sendable, Equatable, CustomStringConvertible {
       "there is no option `\(name)`" + (nearest.map { "; did you mean `\($0)`?" } ?? "")
     case .valueMissing(let option): "`\(option.name)` needs a value: \(option.help)"
     case .valueUnexpected(let option): "`\(option.name)` takes no value"
+    case .repeated(let option): "`\(option.name)` is given twice; give it once"
     case .unexpectedWord(let word): "`\(word)` is not understood"
     }
   }

@@ -42,3 +42,8 @@ public enum OutputText {
     return result
   }
 }
+
+extension String {
+  /// `1 row`, `2 rows`
+  public func counted(_ count: Int) -> String { "\(count) \(self)\(count == 1 ? "" : "s")" }
+}

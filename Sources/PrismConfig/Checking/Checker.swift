@@ -34,7 +34,8 @@ package struct Checker: Sendable {
   mutating func take(_ daemon: DaemonConfiguration) {
     (keyRing.keys, ceilings) = (daemon.keys, daemon.limits)
     permissions = Permissions(
-      plain: daemon.allowPlain, commands: daemon.commands.isOn, tags: daemon.deviceTags != nil)
+      plain: daemon.allowPlain, commands: daemon.commands.isOn, tags: daemon.deviceTags != nil,
+      askInterval: daemon.commands.askTypes.isEmpty ? nil : daemon.commands.askInterval)
   }
 
   mutating func fault(_ line: Int, _ key: String, _ message: String) {
@@ -111,6 +112,8 @@ struct Permissions: Sendable {
   var commands = false
   /// There is `device.tags`.
   var tags = false
+  /// `ask.everySecond`; nil: `ask.allow` names nothing.
+  var askInterval: Duration?
 }
 
 /// The keys that a namespace may choose from.

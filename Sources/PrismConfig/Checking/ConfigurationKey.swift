@@ -19,7 +19,7 @@ package struct ConfigurationKey<Target: Sendable>: Sendable {
   package let isRequired: Bool
   /// Whether remote configuration may set it.
   package let remote: RemotePermission
-  /// False: a change takes a restart.
+  /// False: a change takes a restart of prismd. A collector reads all keys at its start alone.
   package let isLive: Bool
   let read: @Sendable (YAMLNode, inout Target, inout Checker) -> Void
   let show: @Sendable (Target) -> JSONValue

@@ -6,8 +6,7 @@ extension ValueForm where Value == String {
   /// - Parameter bytesMax: 107 for a socket (`sockaddr_un`).
   static func path(bytesMax: Int = 4095) -> Self {
     let allowed = "a path of at most \(bytesMax) bytes"
-    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
-      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+    return judged(allowed) { text, node, key, checker in
       if text == "~" || text.hasPrefix("~/") {
         checker.fault(node.line, key, "is \(node.shown), but a ~ is an ordinary character; write ${HOME} for your home")
         return nil
@@ -16,8 +15,6 @@ extension ValueForm where Value == String {
       if path.isPrintable(bytesMax: bytesMax) && !text.isEmpty { return path }
       checker.refuse(node, key, mustBe: allowed)
       return nil
-    } show: {
-      .string($0)
     }
   }
 }

@@ -18,6 +18,19 @@ extension ValueForm where Value == NetworkRange {
 }
 
 extension ValueForm where Value == String {
+  /// A text that is shown as it is held. - Parameter judge: the text to hold; nil after a fault was reported.
+  static func judged(
+    _ allowed: String, schema: JSONValue = ["type": "string"],
+    _ judge: @escaping @Sendable (_ text: String, YAMLNode, _ key: String, inout Checker) -> String?
+  ) -> Self {
+    ValueForm(allowed: allowed, schema: schema) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      return judge(text, node, key, &checker)
+    } show: {
+      .string($0)
+    }
+  }
+
   /// - Parameters:
   ///   - allowed: what `isSound` asks for, in words.
   ///   - isShown: false keeps a value out of faults: it may be a secret that went astray.

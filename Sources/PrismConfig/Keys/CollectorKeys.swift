@@ -10,124 +10,127 @@ package enum CollectorKeys {
   private typealias Key = ConfigurationKey<CollectorConfiguration>
 
   private static let places: [Key] = [
+    Key("listen", .serverAddress, at: \.listen, "where packets are taken; port 0 takes any that is free"),
     Key(
-      "listen", .serverAddress, at: \.listen, isLive: false, "where packets are taken; port 0 takes any that is free"),
-    Key(
-      "state", .path(), optional: \.state, default: "required", isLive: false,
+      "state", .path(), optional: \.state, default: "required",
       "the folder of the database, made when it is missing; one process holds it"),
     Key(
-      "store", .packetStore, at: \.storeText, default: "SQLite in `state`", isLive: false,
+      "store", .packetStore, at: \.storeText, default: "SQLite in `state`",
       "the place of packets and reports: `sqlite:FOLDER`, or `postgresql://USER@HOST/DATABASE`"),
     Key(
       "storePasswordFile", .secretFile("the path of a file of passwords, not readable by others"),
-      optional: \.storePasswordFile, default: "`PGPASSFILE`", isLive: false,
+      optional: \.storePasswordFile, default: "`PGPASSFILE`",
       "passwords for PostgreSQL, lines of `host:port:database:user:password`"),
     Key(
-      "commitDeadlineMs", .milliseconds(1000...600_000), at: \.commitDeadline, isLive: false,
+      "commitDeadlineMs", .milliseconds(1000...600_000), at: \.commitDeadline,
       "the longest that PostgreSQL may take from the start of a group of packets to its commit"),
   ]
 
   private static let senders: [Key] = [
     Key(
-      "keys", .collectorKeys, at: \.keys, default: "required", isLive: false,
+      "keys", .collectorKeys, at: \.keys, default: "required",
       "the senders' keys: a list of `id` and `file`, with `derive: device` for a master, and `namespaces`"),
     Key(
-      "sealKeys", .sealKeys, at: \.sealKeys, default: "none", isLive: false,
+      "sealKeys", .sealKeys, at: \.sealKeys, default: "none",
       "files of private keys, PEM, that open sealed payloads; `prismctl keys new --seal` makes one"),
     Key(
-      "tokenFile", .tokensFile(isOfReaders: false), optional: \.tokenFile, isLive: false,
+      "tokenFile", .tokensFile(isOfReaders: false), optional: \.tokenFile,
       "bearer tokens, one a line, of which every sender must give one; read again when it changes"),
+    Key("tls.certFile", .certificates, optional: \.tls.certFile, "serve HTTPS with this certificate, PEM"),
+    Key("tls.keyFile", .serverKey, optional: \.tls.keyFile, "the certificate's key, PEM, not readable by others"),
     Key(
-      "tls.certFile", .certificates, optional: \.tls.certFile, isLive: false, "serve HTTPS with this certificate, PEM"),
-    Key(
-      "tls.keyFile", .serverKey, optional: \.tls.keyFile, isLive: false,
-      "the certificate's key, PEM, not readable by others"),
-    Key(
-      "tls.clientCAFile", .certificates, optional: \.tls.clientCAFile, isLive: false,
+      "tls.clientCAFile", .certificates, optional: \.tls.clientCAFile,
       "ask senders for a certificate of these authorities, PEM"),
     Key(
-      "memoryMByte", .mebibytes(16...4096), at: \.memoryBytes, isLive: false,
+      "memoryMByte", .mebibytes(16...4096), at: \.memoryBytes,
       "the memory of packets from their decryption until they are stored; also the most that one packet may take"),
     Key(
-      "connectionMax", .integer(16...1_000_000, unit: "connections"), at: \.connectionsMax, isLive: false,
+      "connectionMax", .integer(16...1_000_000, unit: "connections"), at: \.connectionsMax,
       "connections of senders at a time; past it, idle ones and those of unproven senders are closed for others"),
     Key(
       "proxy.trusted", .list(of: .networkRange, "a list of addresses"), at: \.trustedProxies, default: "none",
-      isLive: false,
       "addresses or networks of proxies in front: the sender is the last other address of their `X-Forwarded-For`"),
   ]
 
   private static let readers: [Key] = [
     Key(
       "reader.listen", .serverAddress, optional: \.reader.listen,
-      default: "127.0.0.1:8081 once a token is set, otherwise only the socket `reader.sock` in `state`", isLive: false,
+      default: "127.0.0.1:8081 once a token is set, otherwise only the socket `reader.sock` in `state`",
       "where reports are read, and the page is served; without any token it must be a loopback address"),
     Key(
       "reader.hosts", .list(of: .text(bytesMax: 253), "a list of names"), at: \.reader.hosts, default: "none",
-      isLive: false, "names under which the reader's address is asked, beside `localhost` and addresses in numbers"),
+      "names under which the reader's address is asked, beside `localhost` and addresses in numbers"),
     Key(
-      "reader.audit", .bool, at: \.reader.audit, isLive: false,
+      "reader.audit", .bool, at: \.reader.audit,
       "note in the namespace `prism-audit` who read, exported and changed what; operators without a list read it"),
     Key(
-      "readerTokenFile", .tokensFile(isOfReaders: true), optional: \.readerTokenFile, isLive: false,
+      "readerTokenFile", .tokensFile(isOfReaders: true), optional: \.readerTokenFile,
       "bearer tokens of readers, one a line, each for all namespaces or for a list; read again when it changes"),
     Key(
-      "operatorTokenFile", .tokensFile(isOfReaders: true), optional: \.operatorTokenFile, isLive: false,
+      "operatorTokenFile", .tokensFile(isOfReaders: true), optional: \.operatorTokenFile,
       "bearer tokens of operators, who read and change, as in `readerTokenFile`; read again when it changes"),
   ]
 
   private static let limits: [Key] = [
     Key(
-      "retentionDay", .integer(1...36_500, unit: "days"), optional: \.retentionDays,
-      default: "reports are kept", isLive: false,
+      "retentionDay", .integer(1...36_500, unit: "days"), optional: \.retentionDays, default: "reports are kept",
       "the age at which reports are deleted; with SQLite days count on which the collector ran"),
     Key(
-      "retention", .retention, at: \.retention, default: "none", isLive: false,
+      "retention", .retention, at: \.retention, default: "none",
       "shorter ages for some namespaces and types: a list of `namespace`, `type` and `day`; the first that fits counts"),
     Key(
-      "devicePacketPerMinute", .integer(1...1_000_000, unit: "packets"), optional: \.limits.devicePacketsPerMinute,
-      isLive: false, "packets of one device in a minute, with bursts of as many; each replica counts for itself"),
+      "quotas", .quotas, at: \.limits.quotas, default: "none",
+      "the reports that namespaces may have at rest: a list of `namespace` and `maxRow`; past it devices get 507 for it"
+    ),
     Key(
-      "deviceMBytePerDay", .mebibytes(1...1_048_576), at: \.limits.deviceBytesPerDay, isLive: false,
-      "rows and unpacked bytes of one device in 24 hours; each replica counts for itself"),
+      "devicePacketPerMinute", .integer(1...1_000_000, unit: "packets"), optional: \.limits.devicePacketsPerMinute,
+      "packets of one device in a minute, with bursts of as many; each replica counts for itself"),
+    Key(
+      "deviceRowPerDay", .integer(1...1_000_000_000_000, unit: "rows"), at: \.limits.deviceRowsPerDay,
+      "rows of one device in a day, 24 hours in which the collector runs, at all replicas"),
+    Key(
+      "deviceMBytePerDay", .mebibytes(1...1_048_576), at: \.limits.deviceBytesPerDay,
+      "bytes to which the packets of one device unpack in a day, at all replicas"),
     Key(
       "packetPerMinute", .integer(1...1_000_000_000, unit: "packets"), optional: \.limits.packetsPerMinute,
-      isLive: false, "packets of all devices in a minute, with bursts of as many; each replica counts for itself"),
+      "packets of all devices in a minute, with bursts of as many; each replica counts for itself"),
     Key(
       "startDevicePerSecond", .integer(1...1_000_000, unit: "devices"), at: \.limits.startDevicesPerSecond,
-      isLive: false, "devices that each replica lets in a second after its start, until all that are known may send"),
+      "devices that each replica lets in a second after its start, until all that are known may send"),
     Key(
-      "enroll.allowPlain", .bool, at: \.allowsPlainEnrollment, isLive: false,
+      "enroll.allowPlain", .bool, at: \.allowsPlainEnrollment,
       "devices are enrolled over plain HTTP: a balancer in front ends TLS"),
   ]
 
   private static let outputs: [Key] = [
     Key(
-      "outputs", .outputs, at: \.outputs, default: "none", isLive: false,
+      "outputs", .outputs, at: \.outputs, default: "none",
       "where reports are handed on to: a list of `ndjson`, `otlp`, `kafka`, `clickhouse` and `postgresql`, each with its own keys"
     ),
     Key(
-      "outputLagMByte", .mebibytes(1...1_048_576), at: \.outputLagBytes, isLive: false,
+      "outputLagMByte", .mebibytes(1...1_048_576), at: \.outputLagBytes,
       "reports past `retentionDay` that an output has not taken stay; with more bytes `onLag` decides"),
     Key(
-      "onLag", .choice, at: \.onLag, isLive: false,
+      "onLag", .choice, at: \.onLag,
       "the rule past `outputLagMByte`: `hold` keeps them; `skip` deletes the oldest; `refuse` answers new packets with 503"
     ),
   ]
 
   private static let notices: [Key] = [
     Key(
-      "notices", .notices, at: \.notices, default: "none", isLive: false,
-      "webhooks that get notices of new and regressed groups of crashes, silent devices, and counts over a limit")
+      "debuginfod", .secureURL, optional: \.debuginfod,
+      "a server of debuginfod that has the debug files of builds that crashed; it learns their build ids"),
+    Key(
+      "notices", .notices, at: \.notices, default: "none",
+      "webhooks that get notices of new and regressed groups of crashes, silent devices, and counts over a limit"),
   ]
 
   private static let remote: [Key] = [
     Key(
-      "remoteConfig", .folder, optional: \.remoteConfig, isLive: false,
+      "remoteConfig", .folder, optional: \.remoteConfig,
       "a folder of namespace files that are served as remote configuration"),
     Key(
-      "signingKey", .signingKey, optional: \.signingKey, isLive: false,
-      "the Ed25519 key, PEM, not readable by others, that signs it"),
+      "signingKey", .signingKey, optional: \.signingKey, "the Ed25519 key, PEM, not readable by others, that signs it"),
   ]
 }
 
@@ -159,8 +162,7 @@ extension ValueForm where Value == String {
   /// A folder from the root after `sqlite:`, or a connection URI. Faults don't show it: it may hold a password.
   fileprivate static var packetStore: Self {
     let allowed = "sqlite:FOLDER or postgresql://USER@HOST/DATABASE"
-    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
-      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+    return judged(allowed) { text, node, key, checker in
       let scheme = CollectorConfiguration.folderScheme
       if text.hasPrefix(scheme) {
         let folder = YAMLNode(
@@ -168,15 +170,12 @@ extension ValueForm where Value == String {
         return ValueForm.path().read(folder, key, &checker).map { scheme + $0 }
       }
       return ValueForm.databaseURI(allowed).read(node, key, &checker)
-    } show: {
-      .string($0)
     }
   }
 
   /// A connection URI of PostgreSQL. Faults don't show it: it may hold a password.
   static func databaseURI(_ allowed: String) -> Self {
-    ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
-      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+    judged(allowed) { text, node, key, checker in
       guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
         checker.fault(node.line, key, "must be \(allowed)")
         return nil
@@ -184,16 +183,13 @@ extension ValueForm where Value == String {
       guard let fault = checker.collector?.storeFault(text) else { return text }
       checker.fault(node.line, key, fault)
       return nil
-    } show: {
-      .string($0)
     }
   }
 
   /// A folder that is there.
   fileprivate static var folder: Self {
     let allowed = "the path of a folder that can be read"
-    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
-      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+    return judged(allowed) { text, node, key, checker in
       for candidate in checker.search.candidates(text) {
         do throws(FileFault) {
           if try FileReading.names(in: candidate) != nil { return candidate }
@@ -205,8 +201,6 @@ extension ValueForm where Value == String {
       let places = text.hasPrefix("/") ? "" : " in \(checker.search.places)"
       checker.fault(node.line, key, "is \(node.shown), which is not there\(places); make the folder")
       return nil
-    } show: {
-      .string($0)
     }
   }
 }

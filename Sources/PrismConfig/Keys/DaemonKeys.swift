@@ -273,11 +273,8 @@ extension ValueForm where Value == String {
   /// A key that `remote.allow` may list.
   static var remoteKey: Self {
     let allowed = "a namespace's key that may be set remotely"
-    return ValueForm(
-      allowed: allowed, schema: ["enum": .array(NamespaceKeys.remoteListable.sorted().map { .string($0) })]
-    ) {
-      node, key, checker in
-      guard let name = checker.text(node, key, mustBe: allowed) else { return nil }
+    let schema: JSONValue = ["enum": .array(NamespaceKeys.remoteListable.sorted().map { .string($0) })]
+    return judged(allowed, schema: schema) { name, node, key, checker in
       if NamespaceKeys.remoteListable.contains(name) { return name }
       if NamespaceKeys.names.contains(name) || NamespaceKeys.table.isGroup(name) {
         checker.fault(node.line, key, "is \(name), which can never be set remotely")
@@ -286,8 +283,6 @@ extension ValueForm where Value == String {
         checker.fault(node.line, key, "is \(node.shown), must be \(allowed)\(hint)")
       }
       return nil
-    } show: {
-      .string($0)
     }
   }
 }
@@ -319,6 +314,9 @@ enum CommandKeys {
       "ask.maxKByte",
       .integer(1...1_048_576, unit: "KiB").converted({ $0 << 10 }, back: { $0 >> 10 }), at: \.commands.askBytesMax,
       "the most that may leave this device for one question"),
+    Key(
+      "ask.everySecond", .seconds(1...86_400), at: \.commands.askInterval,
+      "the time between two looks for questions, if `recordIntervalSecond` is longer and the network is not metered"),
   ]
 }
 

@@ -14,7 +14,6 @@ extension JournalMatch {
 }
 
 extension ValueForm where Value == String {
-  /// A value of a field of the journal.
   fileprivate static var journalText: Self { .text(bytesMax: 256) }
 }
 

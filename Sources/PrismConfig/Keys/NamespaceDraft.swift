@@ -78,6 +78,7 @@ extension NamespaceDraft {
     var result = value
     result.monitorList = types.map { $0.settled(onlyWifi: value.onlyWifi) }
     result.hasCommands = checker.permissions.commands
+    result.askInterval = checker.permissions.askInterval
     result.hasTags = checker.permissions.tags && value.url != nil
     let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }
     checkTypes(lines: lines, line: faultLine([]), &checker)
@@ -149,7 +150,10 @@ extension NamespaceDraft {
     let ring = checker.keyRing
     guard let id = result.keyId else {
       if result.url != nil, ring.isComplete, ring.brokenIDs.isEmpty {
-        checker.fault(line, "keyId", "is missing; a namespace with a url needs a key, add one to keys in prismd.yaml")
+        checker.fault(
+          line, "keyId",
+          "is missing; a namespace with a url needs a key: `prismctl keys new` makes a file, and prismd.yaml names it under keys"
+        )
       }
       return
     }

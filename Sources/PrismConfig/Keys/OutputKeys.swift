@@ -164,8 +164,7 @@ extension ValueForm where Value == String {
   /// The path of a file whose lines librdkafka takes.
   fileprivate static var kafkaProperties: Self {
     let allowed = "the path of a file of lines NAME=VALUE, not readable by others"
-    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
-      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+    return judged(allowed) { text, node, key, checker in
       let found = checker.search.read(text, bytesMax: 65_536)
       do throws(FileFault) { _ = try found.result.get() } catch {
         let places = text.hasPrefix("/") || !error.isMissing ? "" : " in \(checker.search.places)"
@@ -175,8 +174,6 @@ extension ValueForm where Value == String {
       guard let fault = checker.collector?.propertiesFault(found.path) else { return found.path }
       checker.fault(node.line, key, "names a file with a fault: \(fault)")
       return nil
-    } show: {
-      .string($0)
     }
   }
 }

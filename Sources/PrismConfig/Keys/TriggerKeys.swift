@@ -16,7 +16,6 @@ struct TriggerDraft: Sendable {
     return .range((from ?? .min)...(to ?? .max))
   }
 
-  /// Conditions that were written.
   fileprivate var conditions: Int {
     [equals != nil, contains != nil, from != nil || to != nil].filter(\.self).count
   }

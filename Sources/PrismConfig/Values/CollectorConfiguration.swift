@@ -50,6 +50,8 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public var outputLagBytes = 10_240 * 1_048_576
   /// `onLag`.
   public var onLag = LagPolicy.hold
+  /// The server that debug files are asked of; nil: they are added by hand.
+  public var debuginfod: String?
   /// Receivers of notices, in their order.
   public var notices: [Notice] = []
   /// Of senders, at a time.
@@ -76,12 +78,16 @@ public struct CollectorConfiguration: Sendable, Equatable {
     public var audit = false
   }
 
-  /// Of devices, and of all of them together; nil: any number. Each replica counts for itself, since its start.
+  /// Of namespaces, of devices, and of all of these together; nil: any number. Each replica counts packets for itself, since its start.
   public struct Limits: Sendable, Equatable {
+    /// `quotas`, in their order. A namespace goes by the first that means it.
+    public var quotas: [Quota] = []
     /// Of one device, with bursts of as many.
     public var devicePacketsPerMinute: Int?
-    /// Of one device's rows and unpacked bytes, with 128 for each row.
-    public var deviceBytesPerDay = 16_384 * 1_048_576
+    /// Of one device, at all replicas.
+    public var deviceRowsPerDay = 1_000_000
+    /// Of what one device's packets unpack to, at all replicas.
+    public var deviceBytesPerDay = 1024 * 1_048_576
     /// Of all devices, with bursts of as many.
     public var packetsPerMinute: Int?
     /// Devices that are let in a second after a start.
@@ -133,6 +139,16 @@ public struct CollectorConfiguration: Sendable, Equatable {
     public func means(namespace: String, type: String) -> Bool {
       Glob.matches(self.namespace, namespace) && Glob.matches(self.type, type)
     }
+  }
+
+  /// One entry of `quotas`: the reports that each of some namespaces may have at rest.
+  public struct Quota: Sendable, Equatable {
+    /// Of namespaces; `*` is any text, `?` any character.
+    public var namespace = ""
+    /// 1 to 1,000,000,000,000.
+    public var rowsMax = 0
+    /// - Parameter rowsMax: 0: it is a quota without rows yet.
+    public init(namespace: String = "", rowsMax: Int = 0) { (self.namespace, self.rowsMax) = (namespace, rowsMax) }
   }
 
   /// One entry of `notices`: a receiver and its events.

@@ -173,6 +173,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var askTypes: [ReportType] = []
     /// `ask.maxKByte`: the most that may leave for one question.
     public var askBytesMax = 1 << 20
+    /// `ask.everySecond`: how often questions are looked for on networks that are not metered.
+    public var askInterval: Duration = .seconds(30)
     /// Whether any command is carried out: there is a table of commands.
     public var isOn: Bool { !allow.isEmpty || !askTypes.isEmpty }
     public init() {}

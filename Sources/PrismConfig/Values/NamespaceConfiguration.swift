@@ -73,6 +73,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var records: [RecordTable] = []
   /// A server may send commands: there is the table `prism.command`. Follows `commands.allow` and `ask.allow` of the daemon's file.
   public var hasCommands = false
+  /// How often a server's questions are looked for on networks that are not metered; nil: it may not ask. Follows `ask` there.
+  public var askInterval: Duration?
   /// The device tells its tags: there is the table `prism.tags`. Follows `device.tags` of the daemon's file and `url`.
   public var hasTags = false
   /// Its file is gone without a word: what it said last stays in force.

@@ -12,7 +12,6 @@ actor Carrier: Output {
   private var head: JSONValue?
   private var last: JSONValue?
   private var isClosed = false
-  /// Lines that the reader has taken.
   private(set) var linesTaken = 0
   private var total = CarriedReport()
   /// Those who wait for a change of any of it.
@@ -22,7 +21,6 @@ actor Carrier: Output {
   var taken: CarriedReport { total }
   /// The reader has gone, or takes no more.
   var hasNoReader: Bool { isClosed }
-  /// A line waits for its reader.
   var hasLine: Bool { head != nil || file != nil }
 
   func deliver(_ packet: OutgoingPacket) async -> DeliveryOutcome {

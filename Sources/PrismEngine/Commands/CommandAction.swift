@@ -91,7 +91,6 @@ enum CommandAction: Equatable, Sendable {
     }
   }
 
-  /// The one argument of a command.
   private static func text(_ key: String, of request: CommandRequest) throws(CommandRefusal) -> String {
     try check(request, known: [key])
     guard case .text(let text)? = request.args[key] else {

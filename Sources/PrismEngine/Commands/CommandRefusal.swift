@@ -40,7 +40,6 @@ enum CommandRefusal: Error, Equatable, Sendable {
     }
   }
 
-  /// The result in the record.
   var message: String {
     switch self {
     case .unreadable(let fault): fault.message

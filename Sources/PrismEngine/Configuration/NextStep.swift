@@ -1,3 +1,4 @@
+import PrismBase
 public import PrismConfig
 public import PrismProtocol
 
@@ -15,7 +16,8 @@ public enum NextStep {
     let url = "`echo 'url: https://COLLECTOR' >>\(loaded.namespaceFolder)/\(first.name).yaml`"
     let why = "nothing of the namespace \(first.name) is sent, because it has no url"
     guard loaded.snapshot.daemon.keys.isEmpty else { return "\(why): run \(url)" }
-    return "\(why), and there is no key: run `prismctl keys new main.key`, name the file under `keys` in "
-      + "\(loaded.mainFile), and run \(url)"
+    let folder = FilePath.folder(of: loaded.mainFile)
+    return "\(why), and there is no key: run `prismctl keys new \(folder)/keys/main.key`, write "
+      + "`keys: [{id: main, file: keys/main.key}]` into \(loaded.mainFile), run \(url), and start prismd again"
   }
 }

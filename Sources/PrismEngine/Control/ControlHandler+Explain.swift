@@ -11,16 +11,17 @@ extension ControlHandler {
     let counts = try await asking { try await engine.parts.store.typeCounts(of: namespace) }
     let types = try types(request, of: namespace, counts)
     var lines: [String] = []
+    let kept = await RecordExplanation(engine).kept(namespace, types)
     for type in types {
       if let unknown = unlisted(type, in: namespace) { lines.append(unknown) }
       for kind in RowKind.reports {
         let gate = await pipeline.explain(kind, type)
-        let count = (kind == .meta ? counts.metas : counts.payloads)[type] ?? 0
-        let isEmpty = count == 0 && counts.isComplete
+        if gate == nil, kept.types.contains(type) { continue }
+        let isEmpty = (kind == .meta ? counts.metas : counts.payloads)[type] ?? 0 == 0 && counts.isComplete
         lines.append("\(type) \(kind.name): \(Self.words(gate, isEmpty: isEmpty))")
       }
     }
-    lines += await RecordExplanation(engine).kept(namespace, types)
+    lines += kept.lines
     if request["type"] == nil { lines += await RecordExplanation(engine).lines(namespace, pipeline) }
     return (lines + (try await losses(of: namespace))).map(\.printable).joined(separator: "\n")
   }
@@ -49,8 +50,7 @@ extension ControlHandler {
   /// - Parameter isEmpty: no row of the type and kind is held.
   static func words(_ gate: ShutGate?, isEmpty: Bool) -> String {
     guard let gate else { return isEmpty ? "nothing waits" : "nothing keeps it; what waits is on its way" }
-    let opens = gate.opensIn.map { ", opens in \($0.secondsRoundedUp) s" } ?? ""
-    return "\(gate.gate.rawValue): \(gate.reason)\(opens)"
+    return "\(gate.gate.rawValue): \(gate.words)"
   }
 
   /// Why reports are missing that no gate keeps: they were not taken, or were given up.
@@ -60,8 +60,15 @@ extension ControlHandler {
     let dead = queues.values.reduce(0) { $0 + $1.ledger[.dead] }
     if dead > 0 {
       lines.append(
-        "dead letters: the collector refused \(dead) row\(dead == 1 ? "" : "s"); "
+        "dead letters: the collector refused \("row".counted(dead)); "
           + "`prismctl dead list --namespace \(namespace)` tells why")
+    }
+    let setBack = queues.values.reduce(0) { $0 + $1.setBack }
+    if setBack > 0 {
+      lines.append(
+        "set back: something before the collector does not let \("row".counted(setBack)) through (413 without "
+          + "its proof); they wait and others go on. Raise its limit, then `prismctl flush`; else they are tried again each 10 min"
+      )
     }
     let health = engine.storeHealth
     if !health.takesReports {
@@ -87,23 +94,24 @@ struct RecordExplanation {
   init(_ engine: Engine) { self.engine = engine }
 
   /// Which types are kept, and what lets them go.
-  func kept(_ name: NamespaceName, _ types: [ReportType]) async -> [String] {
-    guard let configuration = engine.hub.current.namespaces[name] else { return [] }
+  func kept(_ name: NamespaceName, _ types: [ReportType]) async -> (lines: [String], types: Set<ReportType>) {
+    guard let configuration = engine.hub.current.namespaces[name] else { return ([], []) }
     let kept = types.filter { configuration.monitorList.entry(for: $0)?.keep == .ring }
     let states = await engine.parts.store.triggers[name] ?? [:]
     let asked = ((try? await engine.parts.store.intents(of: name)) ?? []).map {
       "\($0.reports) reports of trigger \($0.rule) wait until the collector says whether \($0.devices) devices have sent"
     }
-    return kept.map { type in
+    let lines = kept.map { type in
       let rules = configuration.triggers.filter { $0.lets(type) }
       let words = rules.map { rule in
         "trigger \(rule.name) lets \(rule.before) go before and \(rule.after) after a report of \(rule.on), "
-          + "and fired \(states[rule.name]?.fired ?? 0) times"
+          + "and fired \("time".counted(states[rule.name]?.fired ?? 0))"
           + (rule.devicesMax == nil ? "" : "; \(states[rule.name]?.declined ?? 0) times other devices had sent enough")
       }
       return "\(type): kept in the ring; "
-        + (words.isEmpty ? "no trigger lets it go" : words.joined(separator: "; "))
-    } + asked
+        + (words.isEmpty ? "no trigger lets it go, questions may" : words.joined(separator: "; "))
+    }
+    return (lines + asked, Set(kept))
   }
 
   /// A line for each table that is declared, or still holds a change.

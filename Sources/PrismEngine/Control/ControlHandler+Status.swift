@@ -10,6 +10,8 @@ extension ControlHandler {
     (report.version, report.remote) = (version, await remote?.status)
     report.uptimeSeconds = Int((parts.time.uptime - engine.startedAt).components.seconds)
     (report.generation, report.configFaults) = (engine.hub.generation, engine.hub.faults)
+    // The others are said by the database, by the keys and by what was refused.
+    report.faults = parts.log.errors(but: ["store", "key.", "datagrams."])
     report.network = network(hasReason: false)
     (report.memory.residentBytes, report.memory.virtualBytes) = (process.residentBytes, process.virtualBytes)
     let counts = await counts()
@@ -132,7 +134,7 @@ extension QueueReport {
     self.init()
     let queue = queue ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestAge: nil)
     (waiting, claimed, dead) = (queue.ledger[.waiting], queue.ledger[.claimed], queue.ledger[.dead])
-    (bytes, keptBytes, ledger) = (queue.bytes, queue.keptBytes, queue.ledger)
+    (bytes, keptBytes, setBack, ledger) = (queue.bytes, queue.keptBytes, queue.setBack, queue.ledger)
     oldestAgeSeconds = Int(queue.oldestAge?.components.seconds ?? 0)
     packets = NamedValues(EngineCounters.Result.allCases.map { .init($0.rawValue, counters.packets[$0] ?? 0) })
     (bytesRaw, bytesSent) = (counters.bytesRaw, counters.bytesSent)

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismProtocol
 import PrismStore
 
@@ -65,7 +66,7 @@ extension ControlHandler {
     guard !rows.isEmpty else {
       throw Refused(
         1,
-        "this report is not held, was not delivered within the last 24 h, and was not dropped since prismd started; `prismctl status` counts what left how"
+        "this report is not held, was not delivered within the last 24 h, and was not dropped since prismd started; `prismctl status --all` counts what left, and how"
       )
     }
     var reports: [TraceReport] = []
@@ -91,10 +92,17 @@ extension ControlHandler {
 
   // MARK: Export
 
-  func export(_ request: ControlRequest, _ note: ControlLog) -> AsyncStream<JSONValue> {
+  /// - Throws: for a name that can be no namespace's, or no kind's.
+  func export(_ request: ControlRequest, _ note: ControlLog) throws(Refused) -> AsyncStream<JSONValue> {
+    let only = try namespace(request)
+    var kinds = RowKind.reports
+    if let text = request["kind"]?.string {
+      guard let kind = RowKind(named: text), kind.isReport else { throw Refused(64, "kind: must be meta or payload") }
+      kinds = [kind]
+    }
+    let isKnown = only.map { engine.hub.current.namespaces[$0] != nil } ?? true
     let pager = ExportPager(
-      store: store, note: note, only: request["namespace"]?.string.flatMap { NamespaceName($0) },
-      kinds: request["kind"]?.string.flatMap(RowKind.init(named:)).map { [$0] } ?? RowKind.reports)
+      store: store, note: note, only: only, kinds: kinds, otherwise: isKnown ? nil : unknown(only))
     return AsyncStream { await pager.next() }
   }
 }
@@ -107,14 +115,18 @@ private actor ExportPager {
   private var queues: [(NamespaceName, RowKind)]?
   private let only: NamespaceName?
   private let kinds: [RowKind]
+  /// Of a namespace that is not configured: if it has no rows either.
+  private let otherwise: ControlHandler.Refused?
   private var page: ArraySlice<(id: Int64, meta: [UInt8], payload: [UInt8]?)> = []
   private var after: Int64 = 0
   private var isDone = false
   private var exported = 0
   private let note: ControlLog
 
-  init(store: ReportStore, note: ControlLog, only: NamespaceName?, kinds: [RowKind]) {
-    (self.store, self.note, self.only, self.kinds) = (store, note, only, kinds)
+  init(
+    store: ReportStore, note: ControlLog, only: NamespaceName?, kinds: [RowKind], otherwise: ControlHandler.Refused?
+  ) {
+    (self.store, self.note, self.only, self.kinds, self.otherwise) = (store, note, only, kinds, otherwise)
   }
 
   /// The client may go away at any row.
@@ -125,6 +137,10 @@ private actor ExportPager {
     if isDone { return nil }
     var queues: [(NamespaceName, RowKind)]
     if let known = self.queues { queues = known } else { queues = await all() }
+    if let otherwise, self.queues == nil, queues.isEmpty {
+      isDone = true
+      return otherwise.line
+    }
     while page.isEmpty, let (namespace, kind) = queues.first {
       do {
         page = try await store.export(namespace, kind, after: after, limit: Self.pageRows)[...]

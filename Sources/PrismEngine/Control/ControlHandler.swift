@@ -27,15 +27,12 @@ public struct ControlHandler: Sendable {
 
   /// - Parameter caller: decides what is answered, and is named in the log with what changes something.
   public func handle(_ request: ControlRequest, from caller: ControlCaller) -> AsyncStream<JSONValue> {
-    if let refused = refusal(of: request.command, from: caller) {
-      return AsyncStream {
-        $0.yield(refused.line)
-        $0.finish()
-      }
-    }
+    if let refused = refusal(of: request.command, from: caller) { return Self.only(refused) }
     let note = ControlLog(engine.parts.log, request, caller)
     // A listing of any length is made line by line, as fast as it is read.
-    if request.command == .export { return export(request, note) }
+    if request.command == .export {
+      do throws(Refused) { return try export(request, note) } catch { return Self.only(error) }
+    }
     if request.command == .carry { return CarryCommands(self).carry(request, note) }
     if request.command == .tail, mayFollow(request) { return tail(request) }
     let (stream, continuation) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(64))
@@ -117,6 +114,13 @@ public struct ControlHandler: Sendable {
   private func mayFollow(_ request: ControlRequest) -> Bool {
     guard let text = request["namespace"]?.string, request["refused"]?.bool != true else { return true }
     return NamespaceName(text).map { engine.hub.current.namespaces[$0] != nil } ?? false
+  }
+
+  private static func only(_ refused: Refused) -> AsyncStream<JSONValue> {
+    AsyncStream {
+      $0.yield(refused.line)
+      $0.finish()
+    }
   }
 
   func asking<Result>(_ body: () async throws -> Result) async throws(Refused) -> Result {

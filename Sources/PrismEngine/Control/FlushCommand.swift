@@ -21,17 +21,17 @@ struct FlushCommand {
     guard await engine.flush(namespace) else { throw handler.unknown(namespace) }
     // Now: waiting may last for hours, and the client may go away meanwhile.
     note.write()
-    guard request["wait"]?.bool == true else { return [] }
     let all = await engine.pipelines.sorted { $0.key < $1.key }
     let (pipelines, time) = (all.filter { namespace == nil || $0.key == namespace }, engine.parts.time)
+    guard request["wait"]?.bool == true else { return [Answers.held(try await gated(pipelines, besides: []))] }
     var synchronizations = 1
     let deadline = request["timeoutSeconds"]?.int.map { time.uptime + .seconds($0) }
     while !Task.isCancelled {
       var (isQuiet, held, failing): (Bool, [HeldReport], [HeldReport]) = (true, [], [])
       for (name, pipeline) in pipelines where await !pipeline.isQuiet {
-        let status = await pipeline.status
-        isQuiet = isQuiet && status.isHeld
-        guard let failure = status.heldBy ?? status.presentFailure else { continue }
+        let (status, isTrying) = (await pipeline.status, await pipeline.isTrying)
+        isQuiet = isQuiet && status.isHeld && !isTrying
+        guard !isTrying, let failure = status.heldBy ?? status.presentFailure else { continue }
         let report = HeldReport(namespace: name.text, cause: failure.cause)
         if status.isHeld { held.append(report) } else { failing.append(report) }
       }
@@ -59,7 +59,7 @@ struct FlushCommand {
     for (name, pipeline) in pipelines where !held.contains(where: { $0.namespace == name.text }) {
       let counts = try await handler.asking { try await handler.engine.parts.store.typeCounts(of: name) }
       if let gate = await gate(of: pipeline, name, counts) {
-        found.append(HeldReport(namespace: name.text, cause: gate.reason))
+        found.append(HeldReport(namespace: name.text, cause: gate.words))
       }
     }
     return found

@@ -60,6 +60,8 @@ extension Delivery {
     case rememberRetry([UInt8]?)
     case accepted(PacketID, DeliveryOutcome)
     case circuit(CircuitEvent)
+    /// Large reports may pass now, which a proxy did not let through.
+    case endSetBacks
     case log(Message)
     /// A drain ended. `isOver`: no other one follows at once.
     case ended(isOver: Bool)
@@ -71,6 +73,7 @@ extension Delivery {
   enum Message: Sendable, Equatable {
     case deadLetter(status: Int)
     case notDelivered(cause: String)
+    case setBack(cause: String, bodyBytes: Int)
     case deliveredAgain
   }
 

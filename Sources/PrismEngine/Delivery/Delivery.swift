@@ -20,6 +20,8 @@ struct Delivery: Sendable {
   private(set) var receiver = KnownReceiver()
   /// When a packet was accepted last, in milliseconds since 1970.
   private(set) var lastSuccess: Int64?
+  /// The last answer for which a report waits while others go on.
+  private(set) var lastSetBack: RetryRecord.Failure?
   /// nil: no drain runs.
   private(set) var drain: Drain?
   private(set) var storeWork: StoreWork?  // it may outlive a drain
@@ -90,6 +92,7 @@ struct Delivery: Sendable {
 
   private mutating func begin() {
     drain = Drain()
+    receiver.drainBegan()
     // The result of earlier claims says nothing of types that may leave since.
     queue.isExhausted = false
   }
@@ -259,19 +262,28 @@ extension Delivery {
 extension Delivery {
   private mutating func answered(_ id: PacketID, _ outcome: DeliveryOutcome, _ now: Conditions) -> [Action] {
     guard let entry = queue[id], entry.isSending else { return [] }
-    queue.answered(id, mayHaveLeft: outcome.mayHaveLeft)
+    let maySetBack = kind.isReport && receiver.maySetBack
+    let attempt = entry.attempt(now.instant, maySetBack: maySetBack)
+    queue.answered(id, outcome)
     let milliseconds = now.instant.unixMilliseconds
     owesCommit = drain == nil
     counters.answered(outcome, attempt: entry.attempts)
     // A reload since it left named another collector.
     let isOfFormer = receiver.address != entry.lastAttempt.collector
     if !isOfFormer { receiver.answered(entry, outcome, configured: now.windowMax, now: now.instant.uptime) }
-    switch DeliveryDecision(outcome.verdict, entry.attempt(now.instant), newID: { now.newID() }) {
+    switch DeliveryDecision(outcome.verdict, attempt, newID: { now.newID() }) {
     case .settled(let disposition):
       queue.settle(id, disposition.with(outcome.records))
       return succeeded(id, disposition, outcome, milliseconds)
     case .split(let disposition, let first, let second):
       queue.split(id, disposition, first: first, second: second)
+    case .setBack where isOfFormer: break
+    case .setBack(let disposition, let problem):
+      queue.settle(id, disposition)
+      receiver.setBack()
+      lastSetBack = RetryRecord.Failure(
+        unixMilliseconds: milliseconds, status: problem.status, cause: problem.cause, collector: receiver.address)
+      return [.log(.setBack(cause: problem.cause, bodyBytes: entry.lastAttempt.bodyBytes))]
     case .again where isOfFormer: break
     case .again(let reason, let problem, let retryAfter):
       return fail(problem, reason: reason, retryAfter: retryAfter, now: now)
@@ -307,6 +319,7 @@ extension Delivery {
     guard let drain, drain.failure == nil else { return actions }
     actions.append(.circuit(.succeeded))
     guard !retry.isClean else { return actions }
+    if retry.lastFailure?.status == 413 { actions.append(.endSetBacks) }
     retry.succeeded()
     return actions + [.rememberRetry(nil), .log(.deliveredAgain)]
   }

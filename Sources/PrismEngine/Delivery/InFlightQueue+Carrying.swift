@@ -56,7 +56,7 @@ extension InFlightQueue {
     guard let entry = self[id], entry.mayHaveLeft, !entry.isAccepted else { return nil }
     let attempt = DeliveryDecision.Attempt(
       packet: id, itemCount: entry.itemCount, attempts: max(1, entry.attempts), isPending: pendingCount(before: id) > 0,
-      now: unixMilliseconds)
+      mayBeTaken: true, now: unixMilliseconds)
     switch DeliveryDecision(verdict, attempt, newID: newID) {
     case .settled(let disposition):
       settle(id, disposition)
@@ -64,7 +64,8 @@ extension InFlightQueue {
     case .split(let disposition, let first, let second):
       split(id, disposition, first: first, second: second)
       return disposition
-    case .again, .confirm, .afterPredecessor, .remade, .withoutDictionary, .inGzip, .kept, .carried: return nil
+    case .again, .setBack, .confirm, .afterPredecessor, .remade, .withoutDictionary, .inGzip, .kept, .carried:
+      return nil
     }
   }
 }

@@ -14,6 +14,8 @@ struct InFlightQueue: Sendable {
     var claimedAt: Duration?
     /// A byte of it may have left, in this run or an earlier one: it keeps its id and its rows until it settles.
     var mayHaveLeft: Bool
+    /// The receiver may have taken it, though no attempt ended with its receipt.
+    var mayBeTaken = false
     /// An answer to it could not be believed: it goes on a new connection.
     var needsNewConnection = false
     /// The receiver missed its predecessor: it goes again once that one has its receipt.
@@ -80,7 +82,6 @@ struct InFlightQueue: Sendable {
     guard isRecovered, let index = entries.firstIndex(where: \.isToLeave) else { return nil }
     return entries[index].waitsForReceipt && pendingCount(before: index) > 0 ? nil : entries[index]
   }
-  /// Bytes of the bodies that are on their way.
   var sendingBytes: Int { entries.reduce(0) { $0 + ($1.isSending ? $1.lastAttempt.bodyBytes : 0) } }
   var sendingCount: Int { entries.count { $0.isSending } }
   /// Packets behind those that are on their way.
@@ -132,7 +133,7 @@ struct InFlightQueue: Sendable {
   mutating func recover(_ inFlight: [PacketInFlight], lastAccepted: PacketID?, sender: StreamIdentity? = nil) {
     let known = Dictionary(uniqueKeysWithValues: entries.map { ($0.id, $0) })
     entries = inFlight.map {
-      known[$0.id] ?? Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: true, content: .stored)
+      known[$0.id] ?? Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: true, mayBeTaken: true, content: .stored)
     }
     self.lastAccepted = sender.map { $0.predecessor(lastAccepted) } ?? lastAccepted
     self.sender = sender
@@ -212,10 +213,11 @@ struct InFlightQueue: Sendable {
     entries[index].content = .sending
   }
 
-  mutating func answered(_ id: PacketID, mayHaveLeft: Bool) {
+  mutating func answered(_ id: PacketID, _ outcome: DeliveryOutcome) {
     change(id) {
       $0.content = .stored
-      if mayHaveLeft { $0.mayHaveLeft = true }
+      if outcome.mayHaveLeft { $0.mayHaveLeft = true }
+      if outcome.leavesDoubt(bodyBytes: $0.lastAttempt.bodyBytes) { $0.mayBeTaken = true }
     }
   }
 
@@ -278,7 +280,7 @@ struct InFlightQueue: Sendable {
   /// The receiver never had the packet: its rows go under another id.
   mutating func remake(_ id: PacketID) {
     guard let index = index(id) else { return }
-    (entries[index].mayHaveLeft, entries[index].isHalf) = (false, false)
+    (entries[index].mayHaveLeft, entries[index].mayBeTaken, entries[index].isHalf) = (false, false, false)
     release()
   }
 

@@ -10,6 +10,10 @@ struct KnownReceiver: Sendable {
   /// Of packet ids, in milliseconds since 1970: its clock, where this side's is behind.
   private(set) var idTimeMin: Int64 = 0
   private var encodings = EncodingTrust()
+  /// Reports that something on the way did not let through, since the drain began, or the last packet was taken.
+  private var setBackCount = 0
+  /// With more of them in a row it may let nothing through: then the queue waits.
+  private static let setBackMax = 4
 
   /// Packets at a time. - Parameter configured: what the configuration allows.
   func most(_ configured: Int) -> Int { min(features.window, configured) }
@@ -25,6 +29,7 @@ struct KnownReceiver: Sendable {
     if let announced = outcome.receiver { features = announced.after(features) }
     switch outcome.verdict {
     case .accepted:
+      setBackCount = 0
       encodings.accepted(entry, now: now)
       window.open(most: most(configured), outcome.line, bodyBytes: entry.lastAttempt.bodyBytes, now: now)
     // Another one may have answered, which takes less.
@@ -33,6 +38,12 @@ struct KnownReceiver: Sendable {
     default: break
     }
   }
+
+  var maySetBack: Bool { setBackCount < Self.setBackMax }
+
+  mutating func setBack() { setBackCount += 1 }
+
+  mutating func drainBegan() { setBackCount = 0 }
 
   mutating func refused(dictionaryID: UInt32?) { features.refusedDictionaryID = dictionaryID }
 
@@ -96,11 +107,12 @@ extension InFlightQueue.Entry {
   /// The last attempt left as rows in gzip, which every receiver takes; true before the first.
   var isPlain: Bool { lastAttempt.format.map { $0.encoding == .gzip && $0.form == .rows } ?? true }
 
-  /// The last attempt.
-  func attempt(_ now: Instant) -> DeliveryDecision.Attempt {
+  /// - Parameter maySetBack: its report may wait while others go on.
+  func attempt(_ now: Instant, maySetBack: Bool) -> DeliveryDecision.Attempt {
     DeliveryDecision.Attempt(
       packet: id, itemCount: itemCount, attempts: attempts, isPending: lastAttempt.pendingCount > 0,
       mayNotBeTaken: !isPlain && !leavesInGzip, hasDictionary: lastAttempt.format?.dictionaryID != nil,
+      mayBeTaken: mayBeTaken, maySetBack: maySetBack,
       age: claimedAt.map { now.uptime - $0 }, now: now.unixMilliseconds)
   }
 }

@@ -8,7 +8,6 @@ struct DictionaryFetch: Sendable {
   /// Bytes that a question costs on a metered network at most. They are booked before it begins.
   static let bytesMax = DictionaryAnswer.bodyBytesMax + 4096
 
-  /// The result of a question.
   struct Outcome: Sendable {
     /// nil: there is no dictionary, or no answer that proves to be one.
     var dictionary: CompressionDictionary?

@@ -61,7 +61,6 @@ struct Doctor: Sendable {
     }
   }
 
-  /// The keys that need a successor.
   private var keys: [Finding] {
     engine.keyReports.compactMap { key, report in
       guard report.isHalfUsed else { return nil }

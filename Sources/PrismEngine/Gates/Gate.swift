@@ -42,4 +42,7 @@ struct ShutGate: Sendable, Equatable {
   init(_ gate: Gate, _ reason: String, opensIn: Duration? = nil) {
     (self.gate, self.reason, self.opensIn) = (gate, reason, opensIn)
   }
+
+  /// The reason, and the time that is left.
+  var words: String { opensIn.map { "\(reason), opens in \($0.words)" } ?? reason }
 }

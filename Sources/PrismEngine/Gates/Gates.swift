@@ -155,7 +155,7 @@ extension UploadState.Pause.Reason {
     switch self {
     case .failure: "a pause after a failure"
     case .held: "held by a fault of configuration; a reload tries at once"
-    case .asked: "the collector asked for a pause (Retry-After)"
+    case .asked: "the last answer asked for a pause (Retry-After)"
     case .store: "the store failed"
     }
   }

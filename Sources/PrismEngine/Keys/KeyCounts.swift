@@ -33,7 +33,6 @@ struct KeyCounts: Sendable, Equatable {
     case usedUp
   }
 
-  /// The most blocks of a key.
   let blocksMax: Int
   private(set) var counts: [KeyFingerprint: Count] = [:]
 

@@ -136,7 +136,6 @@ public final class KeyUse: Sendable {
 
   // MARK: Reading
 
-  /// The most blocks of one key.
   var blocksMax: Int { state.withLock(\.blocksMax) }
   func isUsedUp(_ key: KeyFingerprint) -> Bool { state.withLock { $0.isUsedUp(key) } }
   func report(of key: KeyFingerprint) -> KeyReport {

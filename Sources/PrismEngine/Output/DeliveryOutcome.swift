@@ -57,6 +57,18 @@ public struct DeliveryOutcome: Sendable, Equatable {
   /// The receiver's answer to operations on records; nil for reports.
   public var records: RecordReceipt?
 
+  /// Whether the receiver may have taken the packet, though its receipt did not come.
+  /// - Parameter bodyBytes: of the packet; with fewer bytes on the wire it did not come whole.
+  func leavesDoubt(bodyBytes: Int) -> Bool {
+    guard mayHaveLeft else { return false }
+    switch verdict {
+    case .tooLarge, .unacceptable, .unknownDictionary: return false
+    case .unprovenRefusal(status: 413, _), .unproven(status: 413): return false
+    case .carried: return true
+    default: return bytesSent >= bodyBytes
+    }
+  }
+
   public init(
     _ verdict: Verdict, mayHaveLeft: Bool, bytesSent: Int = 0, bytesReceived: Int = 0, duration: Duration = .zero
   ) {

@@ -9,6 +9,8 @@ import PrismStore
 final class IntentDesk {
   private let host: PipelineHost
   private var isAsking = false, isWantedAgain = false
+  /// A trigger may wait for an answer: after a start, a failure or a change, and when one fired.
+  var mayWait = true
   private var failuresInRow = 0
   /// After a failure, and while delivery pauses. On the uptime clock.
   private(set) var tryAt: Duration?
@@ -20,7 +22,10 @@ final class IntentDesk {
   private var now: Duration { host.parts.time.uptime }
 
   /// Something happened for which a pause ends early.
-  func retry(at time: Duration) { if tryAt != nil { tryAt = time } }
+  func retry(at time: Duration) {
+    mayWait = true
+    if tryAt != nil { tryAt = time }
+  }
 
   /// A pause may be over.
   func tick() {
@@ -31,7 +36,7 @@ final class IntentDesk {
   func ask() {
     isWantedAgain = isAsking
     let gates = host.gates(.meta)
-    guard !isAsking, !host.isStopping(), tryAt.map({ $0 <= now }) ?? true, !gates.isCarrying else { return }
+    guard mayWait, !isAsking, !host.isStopping(), tryAt.map({ $0 <= now }) ?? true, !gates.isCarrying else { return }
     tryAt = nil
     // A gate that opens by an event asks for an upload then.
     if case .shut(let gate) = gates.verdict {
@@ -45,12 +50,14 @@ final class IntentDesk {
   nonisolated(nonsending) func perform() async {
     let (parts, namespace) = (host.parts, host.settings().namespace)
     let key = "intents.\(namespace)"
+    mayWait = false
     do {
       for intent in try await parts.store.intents(of: namespace) { try await ask(intent) }
       failuresInRow = 0
       parts.log.faultEnded(key, "the collector answers about triggers again", ["namespace": namespace.text])
     } catch {
       let failure = error as? IntentFailure ?? IntentFailure(cause: "\(error)")
+      mayWait = true
       failuresInRow += 1
       let pause = Backoff.pause(afterFailures: failuresInRow, isConfiguration: false, random: parts.random.next())
       tryAt = now + max(pause, failure.retryAfter ?? .zero, .seconds(1))
@@ -84,10 +91,13 @@ final class IntentDesk {
 private struct IntentExchange {
   private let code: ProbeCode
   private let nonce: String
+  /// A receiver of one's own knows no intents: it counts no devices.
+  private let trustsRefusals: Bool
   let request: TransferRequest
 
   /// - Throws: `internal` if OpenSSL has no memory.
   init(_ intent: ReleaseIntent, _ seal: PacketSeal, _ configuration: NamespaceConfiguration) throws(PacketError) {
+    trustsRefusals = configuration.trustsRefusals
     (code, nonce) = (try ProbeCode(key: seal.key, for: .intent), try ProbeCode.newNonce())
     var question = IntentQuestion()
     (question.device, question.namespace) = (seal.deviceID, configuration.name.text)
@@ -108,16 +118,16 @@ private struct IntentExchange {
     switch outcome {
     case .failure(let failure, let detail):
       throw IntentFailure(cause: "\(failure.rawValue): \(detail.cut(atBytes: 200))")
-    // A receiver that knows no intents counts no devices.
-    case .response(404, _, _), .response(405, _, _): return true
     case .response(200, let headers, let body):
       guard ProbeCode.areEqual(headers["prism-mac"], try code.ofAnswer(body, nonce: nonce)),
         let json = try? JSONValue(parsing: body)
       else { throw IntentFailure(cause: "the answer is not signed with the namespace's key") }
       return IntentAnswer(controlJSON: json).leaves
+    case .response(404, _, _) where trustsRefusals, .response(405, _, _) where trustsRefusals: return true
     case .response(let status, let headers, _):
       let after = headers["retry-after"].flatMap { RetryAfter.parse($0, serverDate: headers["date"], now: now) }
-      throw IntentFailure(cause: "status \(status)", retryAfter: after)
+      let hint = status == 404 || status == 405 ? ": does `url` lead to a collector that counts devices?" : ""
+      throw IntentFailure(cause: "status \(status)\(hint)", retryAfter: after)
     }
   }
 }

@@ -46,6 +46,11 @@ extension NamespacePipeline {
       circuit.succeeded()
     case .circuit(.failed): circuit.failed(kind)
     case .circuit(.forgotten): circuit = Circuit()
+    case .endSetBacks:
+      begin {
+        await $0.parts.store.endSetBacks(of: $0.namespace)
+        await $0.reportsCameBack()
+      }
     case .log(let message): message.write(to: parts.log, namespace, kind)
     case .ended(let isOver):
       parts.log.faultEnded(
@@ -176,6 +181,12 @@ extension Delivery.Message {
       log.fault(
         upload, "not delivered; tried again with growing pauses",
         ["namespace": namespace.text, "kind": kind.name, "cause": cause])
+    case .setBack(let cause, let bodyBytes):
+      log.fault(
+        "setBack.\(namespace).\(kind.name)",
+        "a report is larger than something on the way lets through: it waits, and others go on; raise that limit, then "
+          + "`prismctl flush`",
+        ["namespace": namespace.text, "kind": kind.name, "bytes": String(bodyBytes), "cause": cause])
     case .deliveredAgain: log.faultEnded(upload, "delivered again", ["namespace": namespace.text])
     }
   }

@@ -86,6 +86,7 @@ actor NamespacePipeline {
   /// Rows were committed, as `signal` tells.
   func wake() {
     let fresh = signal.takeFresh()
+    if fresh.contains(.released) { intents.mayWait = true }
     if fresh.contains(.crash) { requestUpload(.crash) } else if fresh.contains(.realtime) { requestUpload(.realtime) }
     if fresh.hasRows { requestUpload(.rows) }
     if fresh.contains(.rows(.records)) { records.changed() }
@@ -96,7 +97,6 @@ actor NamespacePipeline {
     requestUpload(.flush)
     records.flush()
     trigger(.flush, tryAt: now)
-    arm()
   }
 
   /// Rows wait without an append.
@@ -111,7 +111,6 @@ actor NamespacePipeline {
     let tryAt = now + UploadSchedule.networkJitter.share(parts.random.next())
     records.networkChanged(tryAt: tryAt)
     trigger(.network, tryAt: tryAt)
-    arm()
   }
 
   /// A reload changed what this namespace works with.
@@ -122,7 +121,6 @@ actor NamespacePipeline {
     requestUpload(.start)
     records.settingsChanged()
     trigger(.reload, tryAt: now)
-    arm()
   }
 
   private func meetCollector() {
@@ -133,7 +131,6 @@ actor NamespacePipeline {
   func reloaded() {
     records.reloaded()
     trigger(.reread, tryAt: now)
-    arm()
   }
 
   func requestUpload(_ request: UploadSchedule.UploadRequest) {
@@ -143,6 +140,7 @@ actor NamespacePipeline {
   private func trigger(_ trigger: UploadState.RetryTrigger, tryAt: Duration) {
     intents.retry(at: tryAt)
     for kind in RowKind.all { tell(kind, .upload(.trigger(trigger, tryAt: tryAt))) }
+    arm()
   }
 
   // MARK: The timer
@@ -247,6 +245,17 @@ actor NamespacePipeline {
   var isQuiet: Bool {
     RowKind.all.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
       && records.isQuiet && intents.isQuiet
+  }
+
+  /// An attempt is under way, or begins at once: what the last one met says nothing of it.
+  var isTrying: Bool {
+    RowKind.all.contains { kind in
+      switch deliveries[kind].upload {
+      case .draining: true
+      case .paused(let pause): pause.until <= now && gates(kind).mayTry
+      case .idle, .stopped: false
+      }
+    }
   }
 
   func gates(_ kind: RowKind, isProbe: Bool = false) -> Gates {

@@ -76,6 +76,7 @@ struct PacketLog: Sendable {
           "packet settled", id, namespace, kind,
           ["as": "dead", "status": String(cause.status), "attempts": String(cause.attempts)])
       case .released(let id): write("packet settled", id, namespace, kind, ["as": "released"])
+      case .setBack(let id): write("packet settled", id, namespace, kind, ["as": "set back"])
       }
     }
   }

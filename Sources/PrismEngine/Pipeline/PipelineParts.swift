@@ -22,7 +22,6 @@ struct PipelineParts: Sendable {
   var clashes: AsyncStream<RecordClashNews>.Continuation
 }
 
-/// One value for each kind of packet.
 struct PerKind<Value> {
   private var values: [Value]
 

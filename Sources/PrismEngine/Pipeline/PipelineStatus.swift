@@ -42,7 +42,9 @@ extension PipelineStatus {
           unixMilliseconds: now.unixMilliseconds, cause: KeyUse.usedUpText(id: key.id, blocksMax: blocks))
       }
     }
-    let failures = RowKind.all.compactMap { deliveries[$0].retry.lastFailure } + (keyFailure.map { [$0] } ?? [])
+    let failures =
+      RowKind.all.flatMap { [deliveries[$0].retry.lastFailure, deliveries[$0].lastSetBack].compactMap(\.self) }
+      + (keyFailure.map { [$0] } ?? [])
     var window = flow
     window.roll(now)
     let held = RowKind.all.first { deliveries[$0].retry.pause?.reason == .held }

@@ -28,7 +28,6 @@ final class RecordSynchronizer {
   var pulledAt: [RecordTableName: Duration] = [:]
   /// Questions since the start, and why a table could not be brought up to date; each cause is logged once.
   var status = PullStatus()
-  /// The last receipt that named a store.
   private var receipt: StoreReceipt?
   /// Stores that were met since the start, the first one not counted.
   private var meetings = 0
@@ -98,7 +97,11 @@ final class RecordSynchronizer {
   /// nil also while a round is under way.
   private var pullDue: Duration? {
     guard declared.contains(where: \.direction.isPulled) else { return nil }
-    return pulls.due(interval: settings.configuration?.recordInterval ?? .zero)
+    let interval = settings.configuration?.recordInterval ?? .zero
+    guard let asked = settings.configuration?.askInterval, asked < interval, !host.gates(.records).isMetered else {
+      return pulls.due(interval: interval)
+    }
+    return pulls.due(interval: asked)
   }
 
   /// Begins what is due. Changes that are made from now on wait for the next synchronization, so that one that lasts does not

@@ -9,10 +9,11 @@ final class UploadSignal: Sendable {
     let rawValue: UInt64
     static let realtime = Requests(rawValue: 1)
     static let crash = Requests(rawValue: 2)
+    static let released = Requests(rawValue: 32)
     static func rows(_ kind: RowKind) -> Requests { Requests(rawValue: 4 << kind.number) }
 
     /// Of reports.
-    var hasRows: Bool { subtracting(.rows(.records)).rawValue >= 4 }
+    var hasRows: Bool { subtracting([.rows(.records), .released]).rawValue >= 4 }
   }
 
   private struct State {
@@ -36,7 +37,7 @@ final class UploadSignal: Sendable {
       for type in batch.types where type.isRealtime {
         news.formUnion(type.priority == .crash ? [.realtime, .crash] : .realtime)
       }
-      if hasReleased { news.formUnion([.rows(.meta), .rows(.payload), .realtime]) }
+      if hasReleased { news.formUnion([.rows(.meta), .rows(.payload), .realtime, .released]) }
       state.fresh.formUnion(news.subtracting(state.told))
       state.told.formUnion(news)
       return !wasFresh && !state.fresh.isEmpty
@@ -55,7 +56,7 @@ final class UploadSignal: Sendable {
   func willClaim(_ kind: RowKind) { state.withLock { _ = $0.told.remove(.rows(kind)) } }
 
   /// An upload begins: realtime reports stored from now on ask for another one.
-  func willUpload() { state.withLock { $0.told.subtract([.realtime, .crash]) } }
+  func willUpload() { state.withLock { $0.told.subtract([.realtime, .crash, .released]) } }
 
   /// Rows were stored since `willClaim`.
   func hasRows(_ kind: RowKind) -> Bool { state.withLock { $0.told.contains(.rows(kind)) } }

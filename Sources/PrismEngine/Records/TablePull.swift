@@ -9,7 +9,6 @@ struct TablePull: Sendable {
   var after: Int64?
   /// The last packet of records that was accepted.
   var lastPacket: PacketID?
-  /// Records of the table are here.
   var holdsRecords = false
   /// This device's operations on the table that have had their answer.
   var settledBefore = 0
@@ -19,7 +18,6 @@ struct TablePull: Sendable {
   var bytesMax: Int
 }
 
-/// The outcome of a question.
 struct PullResult: Sendable {
   enum Verdict: Sendable, Equatable {
     /// The answer was executed as far as it could be. - Parameter sequence: the newest number in it.

@@ -35,7 +35,6 @@ public actor RemoteConfigurationClient {
   private(set) var state: RemoteState
   private var saved: RemoteRecord?
   private var isSaving = false
-  /// The question that is on its way, and its number.
   private var question: Task<Void, Never>?
   private var questions = 0
   /// Changes of the configuration, one after another: an event carries the configuration in force when it comes.

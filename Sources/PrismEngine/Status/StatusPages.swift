@@ -27,10 +27,9 @@ public struct StatusPages: Sendable {
       else { continue }
       let kind: RowKind = namespace.value.meta.waiting > 0 ? .meta : .payload
       guard let gate = await pipeline.explain(kind, type) else { continue }
-      let opens = gate.opensIn.map { ", for another \($0.secondsRoundedUp) s" } ?? ""
       obstacles.append(
         .init(
-          namespace: namespace.name, reason: gate.reason + opens,
+          namespace: namespace.name, reason: gate.words,
           isTimer: gate.gate == .timer || gate.gate == .meteredInterval))
     }
     return obstacles
@@ -50,10 +49,15 @@ public struct StatusPages: Sendable {
     addNamespaces(report, obstacles, to: &html)
     html.add(
       "<p class=\"quiet\">",
-      "prismd \(report.version), up \(report.uptimeSeconds) s, configuration \(report.generation), database "
-        + "\(report.storeBytes) bytes, network \(report.network.kind)", "</p>")
+      "prismd \(report.version), up \(Duration.seconds(report.uptimeSeconds).words), configuration \(report.generation), database "
+        + "\(Self.bytes(report.storeBytes)), network \(report.network.kind)", "</p>")
     html.raw("<p><a href=\"/doctor\">Run the checks of the daemon</a>, <a href=\"/metrics\">metrics</a></p>")
     return document("Status", of: host, html.text)
+  }
+
+  private static func bytes(_ count: Int) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
+    return units.first { count >= 10 * $0.0 }.map { "\(count / $0.0) \($0.1)" } ?? "\(count) bytes"
   }
 
   private static func addFlow(_ report: StatusReport, to html: inout HTMLText) {
@@ -87,7 +91,7 @@ public struct StatusPages: Sendable {
         value.deliveredRows, value.deadRows,
       ]
       for figure in figures { html.raw("<td class=\"number\">\(figure)</td>") }
-      html.raw("<td class=\"number\">\(value.oldestAgeSeconds) s</td>")
+      html.raw("<td class=\"number\">\(Duration.seconds(value.oldestAgeSeconds).words)</td>")
       html.add("<td>", state(namespace, obstacles), "</td></tr>")
     }
     html.raw("</tbody></table></div>")
@@ -99,7 +103,7 @@ public struct StatusPages: Sendable {
     var words = [namespace.value.state]
     if namespace.value.circuitIsOpen { words.append("circuit open") }
     if let failure = namespace.value.presentFailure { words.append(failure.cause) }
-    if let wait = namespace.value.nextTryInSeconds { words.append("next try in \(wait) s") }
+    if let wait = namespace.value.nextTryInSeconds { words.append("next try in \(Duration.seconds(wait).words)") }
     words += obstacles.filter { $0.namespace == namespace.name }.map(\.reason)
     return words.joined(separator: "; ")
   }

@@ -31,7 +31,7 @@ struct StatusVerdict: Sendable, Equatable {
       sentence = "Held: \(Self.names(held.map(\.name))) sends nothing, because \(cause)."
     } else if let first = failing.first, let failure = first.value.presentFailure {
       light = .waiting
-      let next = first.value.nextTryInSeconds.map { ", tried again in \($0) s" } ?? ""
+      let next = first.value.nextTryInSeconds.map { ", tried again in \(Duration.seconds($0).words)" } ?? ""
       sentence = "Waiting for the collector of \(Self.names(failing.map(\.name))): \(failure.cause)\(next)."
     } else if let first = shut.first {
       light = .waiting
@@ -51,7 +51,7 @@ struct StatusVerdict: Sendable, Equatable {
 
   /// Faults that do not stop the sending, and what to do.
   static func notes(_ status: StatusReport) -> [String] {
-    var notes = status.configFaults.map { "configuration: \($0)" }
+    var notes = status.configFaults.map { "configuration: \($0)" } + status.faults
     if status.store.state != "working", status.store.takesReports {
       notes.append("the database is \(status.store.state): \(status.store.cause ?? "no cause is known")")
     }

@@ -31,4 +31,12 @@ extension Duration {
     let (seconds, attoseconds) = components
     return seconds + (attoseconds > 0 ? 1 : 0)
   }
+
+  /// For people, rounded up to a whole number of one unit: `90 s`, `11 min`, `3 h`, `4 days`.
+  var words: String {
+    let units: [(length: Int64, name: String)] = [(86_400, "days"), (3600, "h"), (60, "min")]
+    let seconds = secondsRoundedUp
+    guard let unit = units.first(where: { seconds >= 2 * $0.length }) else { return "\(seconds) s" }
+    return "\((seconds + unit.length - 1) / unit.length) \(unit.name)"
+  }
 }

@@ -7,6 +7,8 @@ enum DeliveryDecision: Sendable, Equatable {
   case settled(Disposition)
   /// Its rows become two packets, which go next.
   case split(Disposition, first: PacketID, second: PacketID)
+  /// Its one report waits, and the others go on.
+  case setBack(Disposition, Problem)
   /// The same packet again, after a pause.
   case again(UploadState.Pause.Reason, Problem, retryAfter: Duration? = nil)
   /// Its rows go at once under another id, of the receiver's time.
@@ -41,8 +43,11 @@ enum DeliveryDecision: Sendable, Equatable {
     var isPending = false
     /// It left in an encoding that this receiver need not take.
     var mayNotBeTaken = false
-    /// It left with a dictionary.
     var hasDictionary = false
+    /// An earlier attempt may have brought it to the receiver: only a verdict of that one ends its id.
+    var mayBeTaken = false
+    /// A report that something on the way does not let through may wait while others go on.
+    var maySetBack = false
     /// Since it was claimed; nil: in an earlier run.
     var age: Duration?
     /// Milliseconds since 1970.
@@ -72,12 +77,16 @@ enum DeliveryDecision: Sendable, Equatable {
     case .unacceptable where attempt.mayNotBeTaken: self = .inGzip
     case .unprovenRefusal(let status, _) where attempt.mayNotBeTaken && [400, 415, 422].contains(status):
       self = .inGzip
+    case .unprovenRefusal(status: 413, let message) where attempt.mayBeTaken:
+      var problem = Self.unproven(413, message)
+      problem.cause += "; the packet may have been taken before, so it is not split: raise the proxy's limit of bodies"
+      self = .again(.held, problem)
     // A limit on the way: halves may pass it.
     case .unprovenRefusal(status: 413, let message) where attempt.itemCount > 1:
       self = Self.halve(attempt, status: 413, message, newID)
-    case .unprovenRefusal(let status, let message):
-      let cause = "status \(status) without the collector's proof: a proxy answered, or an older collector"
-      self = .again(.held, Problem(cause: cause + (message.isEmpty ? "" : ": \(message)"), status: status))
+    case .unprovenRefusal(status: 413, let message) where attempt.maySetBack:
+      self = .setBack(.setBack(attempt.packet), Self.unproven(413, message))
+    case .unprovenRefusal(let status, let message): self = .again(.held, Self.unproven(status, message))
     case .tooLarge(let status, let message), .unacceptable(let status, let message):
       self = Self.halve(attempt, status: status, message, newID)
     // The answer to its predecessor decides.
@@ -97,6 +106,11 @@ enum DeliveryDecision: Sendable, Equatable {
     case .cancelled: self = .kept
     case .carried: self = .carried
     }
+  }
+
+  private static func unproven(_ status: Int, _ message: String) -> Problem {
+    let cause = "status \(status) without the collector's proof: a proxy answered, or an older collector"
+    return Problem(cause: cause + (message.isEmpty ? "" : ": \(message)"), status: status)
   }
 
   private static func halve(

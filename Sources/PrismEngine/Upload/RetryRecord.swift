@@ -4,7 +4,6 @@ import PrismProtocol
 /// The record of failures in a row of a namespace and kind. It survives restarts, so that a daemon that is restarted
 /// repeatedly doesn't storm a collector that is down.
 struct RetryRecord: Sendable, Equatable {
-  /// The last failure.
   struct Failure: Sendable, Equatable {
     var unixMilliseconds: Int64
     /// nil where no whole answer came.

@@ -79,7 +79,7 @@ enum UploadState: Sendable, Equatable {
 }
 
 extension UploadState.Pause.Reason {
-  /// A pause that a collector asked for is kept, unless it is another collector now.
+  /// A pause that an answer asked for is kept, unless it is another collector now.
   func ends(by trigger: UploadState.RetryTrigger) -> Bool {
     switch self {
     case .failure: trigger != .reread

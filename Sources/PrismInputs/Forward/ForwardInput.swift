@@ -1,4 +1,3 @@
-import Dispatch
 package import PrismAdmission
 public import PrismBase
 public import PrismConfig
@@ -122,7 +121,12 @@ public actor ForwardInput {
     }
     watchLines(sink)
     log.faultEnded("forward.message", "messages of the forward protocol are acknowledged again")
-    refusedCount += parts.unusableCount
+    if parts.unusableCount > 0 {
+      refusedCount += parts.unusableCount
+      let refusal = Refusal(.badRequest, "an event is no [time, record], or too deep")
+      let namespace = snapshot().daemon.forward.namespaceText
+      await sink.refuse(refusal, count: parts.unusableCount, type: nil, namespace: namespace)
+    }
     let acknowledgements = messages.compactMap(\.message.chunk).flatMap { Self.acknowledgement(of: $0) }
     return InputAnswer(status: refusedCount == 0 ? 200 : 422, body: acknowledgements)
   }

@@ -95,7 +95,6 @@ struct ForwardParts {
 }
 
 extension DaemonConfiguration.Forward {
-  /// The namespace of the events.
   var namespaceText: String { namespace ?? Self.namespaceDefault }
 }
 

@@ -18,6 +18,7 @@ struct JournalReports {
   private static let mending: Mending = {
     var mending = Mending()
     (mending.otherType, mending.cuts, mending.marks) = (ReportType(type), true, true)
+    mending.leavesPayloadOut = true
     mending.waits = [.unknownNamespace, .unknownType]
     return mending
   }()

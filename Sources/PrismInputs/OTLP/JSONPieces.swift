@@ -36,7 +36,6 @@ struct JSONPieces {
     return result
   }
 
-  /// The elements of a list.
   func elements(_ list: Range<Int>) throws(OTLPFault) -> [Range<Int>] {
     var result: [Range<Int>] = []
     try self.list(list, end: .closeBracket) { (position) throws(OTLPFault) in

@@ -4,7 +4,6 @@ import PrismProtocol
 
 /// Takes a metric apart into reports of a point each, for a namespace that reduces them (docs/recorder.md, "Reduce"). Pure.
 struct MetricPoints {
-  /// The members of one report.
   struct Part {
     let members: [UInt8]
     /// Milliseconds since 1970; nil: the point carries no time.
@@ -46,15 +45,16 @@ struct MetricPoints {
   private func part(
     of point: JSONValue, _ kind: String, _ data: JSONValue, _ numbers: (JSONValue, JSONValue) -> [JSONValue.Member]?
   ) -> Part? {
-    guard point["flags"]?.int ?? 0 & 1 == 0, var numbers = numbers(point, data) else { return nil }
+    guard (point["flags"]?.int ?? 0) & 1 == 0, var numbers = numbers(point, data) else { return nil }
     numbers.insert(.init("count", 1), at: 0)
     let tags = (point["attributes"]?.array ?? []).compactMap { attribute in
       attribute["key"]?.string.map { JSONValue.Member($0, Self.tag(attribute["value"])) }
-    }
+    }.sorted { $0.key < $1.key }
     let nanoseconds = point["timeUnixNano"]?.string.flatMap { Int64($0) } ?? 0
-    if kind != "gauge", data["aggregationTemporality"]?.int == Self.cumulative {
-      let name = origin + JSONValue.object(tags).bytes + (metric["name"]?.bytes ?? [])
+    if Self.countsOn(kind, data) {
+      // Programs with equal resources count from their own starts.
       let start = point["startTimeUnixNano"]?.string.flatMap { Int($0) } ?? 0
+      let name = origin + JSONValue.object(tags).bytes + (metric["name"]?.bytes ?? []) + "\(start)".utf8
       numbers += [
         .init("stream", .string(Hex.encode(((try? Hashing.sha256(name)) ?? []).prefix(8)))),
         .init("start", .int(start)), .init("time", .int(Int(nanoseconds))),
@@ -75,6 +75,12 @@ struct MetricPoints {
     let milliseconds = nanoseconds / 1_000_000
     let isPossible = CreatedTime.least...CreatedTime.greatest ~= milliseconds
     return Part(members: whole.count > bytesMax ? text([]) : whole, time: isPossible ? milliseconds : nil)
+  }
+
+  /// Whether the points of a metric count on from a start. A sum that may fall does not: it is a gauge.
+  private static func countsOn(_ kind: String, _ data: JSONValue) -> Bool {
+    kind != "gauge" && data["aggregationTemporality"]?.int == cumulative
+      && (kind != "sum" || data["isMonotonic"] == true)
   }
 
   private static func tag(_ value: JSONValue?) -> JSONValue {

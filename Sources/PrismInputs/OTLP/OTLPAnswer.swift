@@ -1,7 +1,6 @@
 import PrismAdmission
 import PrismProtocol
 
-/// How a request and its answer are encoded.
 enum OTLPEncoding: String, Sendable, CaseIterable {
   case protobuf = "application/x-protobuf"
   case json = "application/json"
@@ -92,7 +91,8 @@ extension Refusal {
     case .gatherOff, .forbidden: 403
     case .storeFull, .rateLimited: 429
     case .busy, .diskFull, .unknown, .internal: 503
-    case .payloadTooLarge, .metaTooLarge: 413
+    // Of the request; a record that is too large is no fault of the request's size.
+    case .payloadTooLarge: 413
     default: 400
     }
   }
@@ -135,15 +135,6 @@ extension OTLPEncoding {
 }
 
 extension [UInt8] {
-  mutating func append(varint: UInt64) {
-    var rest = varint
-    while rest >= 0x80 {
-      append(UInt8(truncatingIfNeeded: rest) | 0x80)
-      rest >>= 7
-    }
-    append(UInt8(rest))
-  }
-
   mutating func append(field: Int, varint: UInt64) {
     append(varint: UInt64(field << 3))
     append(varint: varint)

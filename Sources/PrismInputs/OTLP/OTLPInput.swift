@@ -107,7 +107,9 @@ public actor OTLPInput {
       outcome.take(part, await sink.submit(group))
     }
     for (reason, count) in parts.unusable.sorted(by: { $0.key < $1.key }) {
-      outcome.refuse(Refusal(.badRequest, "a record is left out: \(reason)"), count: count)
+      let refusal = Refusal(.badRequest, "a record is left out: \(reason)")
+      outcome.refuse(refusal, count: count)
+      await sink.refuse(refusal, count: count, type: signal.type, namespace: nil)
     }
     return outcome.answer(encoding)
   }

@@ -9,19 +9,21 @@ extension OTLPRequest {
     self.init()
     let (pieces, names) = (JSONPieces(input: body), signal.names)
     var originBytes = 0
-    for resource in try level(pieces, try pieces.document(), names.resources).parts {
-      let found = try level(pieces, resource, names.scopes)
+    guard let request = try level(pieces, try pieces.document(), names.resources) else { throw .noRequest }
+    for resource in request.parts {
+      guard let found = try level(pieces, resource, names.scopes) else { continue }
       let origin = Self.origin(pieces, found.members)
       if case .success(let known) = origin { originBytes += known.resource.count }
       for scope in found.parts {
-        let found = try level(pieces, scope, names.records)
-        var group = Group()
-        if case .success(let known) = origin { group.origin = known }
-        group.scope = Self.object("scope", .scope, pieces, found.members) ?? []
-        group.records = found.parts
-        if case .failure(let error) = origin {
-          unusable["of a resource that is \(error)", default: 0] += group.records.count
-          group.records = []
+        guard let found = try level(pieces, scope, names.records) else { continue }
+        var group = Group(records: found.parts)
+        do throws(JSONError) { group.origin = try origin.get() } catch {
+          leaveOut(&group, "of a resource that is \(error)")
+        }
+        do throws(JSONError) {
+          group.scope = try Self.object("scope", .scope, pieces, found.members)?.bytes ?? []
+        } catch {
+          leaveOut(&group, "of a scope that is \(error)")
         }
         groups.append(group)
         originBytes += group.scope.count
@@ -34,22 +36,19 @@ extension OTLPRequest {
 
   private typealias Members = [(key: String, value: Range<Int>)]
 
-  /// The members of a level of the request, and the parts of its list.
+  /// The members of a level of the request, and the parts of its list. A level of another form is left out: it is nil.
   private mutating func level(
     _ pieces: JSONPieces, _ range: Range<Int>, _ name: String
-  ) throws(OTLPFault) -> (members: Members, parts: [Range<Int>]) {
-    guard pieces.isObject(range) else {
-      throw OTLPFault(400, "the request, or a level of it, must be a JSON object")
+  ) throws(OTLPFault) -> (members: Members, parts: [Range<Int>])? {
+    let members = pieces.isObject(range) ? try pieces.members(range) : []
+    let lists = members.filter { OTLPField.isName($0.key, name) && !pieces.isNull($0.value) }
+    guard pieces.isObject(range), lists.allSatisfy({ pieces.isList($0.value) }) else {
+      unusable["a level of the request is no JSON object, or its `\(name)` no list", default: 0] += 1
+      return nil
     }
-    let members = try pieces.members(range)
     var parts: [Range<Int>] = []
-    var isThere = false
-    for member in members where OTLPField.isName(member.key, name) {
-      isThere = true
-      if pieces.isNull(member.value) { continue }
-      guard pieces.isList(member.value) else { throw OTLPFault(400, "`\(name)` must be a list") }
-      parts += try pieces.elements(member.value)
-    }
+    for list in lists { parts += try pieces.elements(list.value) }
+    let isThere = members.contains { OTLPField.isName($0.key, name) }
     let others = members.filter { !["resource", "scope", "schemaUrl", "schema_url"].contains($0.key) }
     if !isThere, others.contains(where: { !pieces.isEmpty($0.value) }) {
       unusable["content beside `\(name)` is not known here", default: 0] += 1
@@ -58,25 +57,25 @@ extension OTLPRequest {
   }
 
   private static func origin(_ pieces: JSONPieces, _ members: Members) -> Result<OTLPOrigin, JSONError> {
-    var origin = OTLPOrigin()
-    guard let range = members.last(where: { $0.key == "resource" })?.value, !pieces.isNull(range) else {
-      return .success(origin)
-    }
     do throws(JSONError) {
-      let resource = try JSONValue(mending: Array(pieces.input[range]), as: .resource)
-      origin.resource = resource.bytes(schemaURL: schemaURL(pieces, members))
-      resource.forEachText { origin.take(attribute: $0, $1) }
+      var origin = OTLPOrigin()
+      guard let resource = try object("resource", .resource, pieces, members) else { return .success(origin) }
+      origin.resource = resource.bytes
+      resource.value.forEachText { origin.take(attribute: $0, $1) }
       return .success(origin)
     } catch { return .failure(error) }
   }
 
+  /// A member that is an object, and its text with the schema's URL; nil: it is not there.
   private static func object(
     _ name: String, _ message: OTLPMessage, _ pieces: JSONPieces, _ members: Members
-  ) -> [UInt8]? {
-    guard let range = members.last(where: { $0.key == name })?.value,
-      let value = try? JSONValue(mending: Array(pieces.input[range]), as: message)
-    else { return nil }
-    return value.bytes(schemaURL: schemaURL(pieces, members))
+  ) throws(JSONError) -> (value: JSONValue, bytes: [UInt8])? {
+    guard let range = members.last(where: { $0.key == name })?.value, !pieces.isNull(range) else { return nil }
+    let value = try JSONValue(mending: Array(pieces.input[range]), as: message)
+    guard value.object != nil else { throw JSONError("an object is expected", at: 0) }
+    var bytes = value.bytes
+    if let url = schemaURL(pieces, members) { bytes.addMember(schemaURL: Array(url.utf8).span) }
+    return (value, bytes)
   }
 
   private static func schemaURL(_ pieces: JSONPieces, _ members: Members) -> String? {
@@ -135,13 +134,6 @@ extension JSONValue {
       take(key, value)
     }
   }
-
-  fileprivate func bytes(schemaURL: String?) -> [UInt8] {
-    guard object != nil else { return [] }
-    var result = bytes
-    if let schemaURL { result.addMember(schemaURL: Array(schemaURL.utf8).span) }
-    return result
-  }
 }
 
 // Forms that protobuf's JSON mapping allows beside the one that protobuf's own library writes.
@@ -165,7 +157,7 @@ extension OTLPMessage {
     var result: [String: (name: String, field: OTLPField)] = [:]
     for field in message.fields.compactMap({ $0 }) {
       result[field.name] = (field.name, field)
-      result[OTLPField.snakeCase(field.name)] = (field.name, field)
+      result[field.name.snakeCased] = (field.name, field)
     }
     return result
   }
@@ -174,13 +166,8 @@ extension OTLPMessage {
 extension OTLPField {
   fileprivate var name: String { String(decoding: key.dropFirst().dropLast(2), as: UTF8.self) }
 
-  /// `timeUnixNano` becomes `time_unix_nano`.
-  static func snakeCase(_ name: String) -> String {
-    name.reduce(into: "") { $0 += $1.isUppercase ? "_" + $1.lowercased() : String($1) }
-  }
-
   /// Whether a key is the field's name in JSON or in protobuf.
-  static func isName(_ key: String, _ name: String) -> Bool { key == name || key == snakeCase(name) }
+  static func isName(_ key: String, _ name: String) -> Bool { key == name || key == name.snakeCased }
 
   fileprivate func normalized(_ value: JSONValue) -> JSONValue {
     switch (form, value) {

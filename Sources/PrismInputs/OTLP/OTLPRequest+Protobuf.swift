@@ -55,21 +55,24 @@ private struct OTLPProtobufDecoder {
   mutating func request(_ input: Span<UInt8>) throws(OTLPFault) -> OTLPRequest {
     var reader = ProtobufReader(0..<input.count)
     while let field = try reader.nextField(input) {
-      if case .bytes(let range) = field.value, field.number == 1 { try resource(range, input) }
+      guard case .bytes(let range) = field.value, field.number == 1 else { continue }
+      do throws(OTLPFault) { try resource(range, input) } catch { result.unusable[try error.ofPart, default: 0] += 1 }
     }
     return result
   }
 
   private mutating func resource(_ range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) {
     var (origin, schema): (OTLPOrigin, Range<Int>?) = (OTLPOrigin(), nil)
-    var scopes: [Range<Int>] = []
+    var (scopes, fault): ([Range<Int>], String?) = ([], nil)
     var reader = ProtobufReader(range)
     while let field = try reader.nextField(input) {
       guard case .bytes(let part) = field.value else { continue }
       switch field.number {
       case 1:
-        origin.resource = try object(.resource, part, input)
-        try attributes(1, of: part, input) { origin.take(attribute: $0, $1) }
+        do throws(OTLPFault) {
+          origin.resource = try object(.resource, part, input)
+          try attributes(1, of: part, input) { origin.take(attribute: $0, $1) }
+        } catch { fault = "of a resource: \(try error.ofPart)" }
       case 2: scopes.append(part)
       case 3: schema = part
       default: break
@@ -77,23 +80,34 @@ private struct OTLPProtobufDecoder {
     }
     if let schema { origin.resource.addMember(schemaURL: input.extracting(schema)) }
     guard result.groups.count + scopes.count <= OTLPLimits.groupsMax else { throw .tooManyGroups }
-    for scope in scopes { try self.scope(scope, origin, input) }
+    for scope in scopes {
+      var (group, fault) = (Group(origin: origin), fault)
+      do throws(OTLPFault) { try self.scope(scope, input, &group, &fault) } catch {
+        result.unusable[try error.ofPart, default: 0] += 1
+      }
+      if let fault { result.leaveOut(&group, fault) }
+      result.groups.append(group)
+    }
   }
 
-  private mutating func scope(_ range: Range<Int>, _ origin: OTLPOrigin, _ input: Span<UInt8>) throws(OTLPFault) {
-    var (group, schema): (Group, Range<Int>?) = (Group(origin: origin), nil)
+  private mutating func scope(
+    _ range: Range<Int>, _ input: Span<UInt8>, _ group: inout Group, _ fault: inout String?
+  ) throws(OTLPFault) {
+    var schema: Range<Int>?
     var reader = ProtobufReader(range)
     while let field = try reader.nextField(input) {
       guard case .bytes(let part) = field.value else { continue }
       switch field.number {
-      case 1: group.scope = try object(.scope, part, input)
+      case 1:
+        do throws(OTLPFault) { group.scope = try object(.scope, part, input) } catch {
+          fault = "of a scope: \(try error.ofPart)"
+        }
       case 2: try take(part, into: &group)
       case 3: schema = part
       default: break
       }
     }
     if let schema { group.scope.addMember(schemaURL: input.extracting(schema)) }
-    result.groups.append(group)
   }
 
   private typealias Group = OTLPRequest.Group
@@ -122,7 +136,7 @@ private struct OTLPProtobufDecoder {
     do throws(ProtobufTranscoder.Fault) {
       try transcoder.append(message, range, of: input, to: &result)
     } catch .tooLarge { throw .tooManyOriginBytes } catch {
-      throw OTLPFault(400, "a resource or scope is malformed, or too deep")
+      throw OTLPFault(400, "it is malformed, or too deep")
     }
     result.append(.closeBrace)
     originBytes += result.count
@@ -212,6 +226,12 @@ extension OTLPFault {
     let place = if case .malformed(let offset) = fault { " (at byte \(offset))" } else { "" }
     return OTLPFault(400, "the body is not the protobuf of an OTLP request\(place)")
   }
+
+  /// Why a part of a request is left out. - Throws: a limit of the whole request.
+  fileprivate var ofPart: String {
+    get throws(OTLPFault) { if status == 400 { message } else { throw self } }
+  }
+
   static let tooManyGroups = OTLPFault(
     413, "the request has more than \(OTLPLimits.groupsMax) resources and scopes; send it in parts")
 }

@@ -15,6 +15,12 @@ struct OTLPRequest: Sendable, Equatable {
   /// Records that cannot become reports under any configuration, by reason.
   var unusable: [String: Int] = [:]
 
+  /// The records of a group can't become reports.
+  mutating func leaveOut(_ group: inout Group, _ reason: String) {
+    if !group.records.isEmpty { unusable[reason, default: 0] += group.records.count }
+    group.records = []
+  }
+
   var recordCount: Int { groups.reduce(0) { $0 + $1.records.count } }
 }
 
@@ -78,6 +84,7 @@ struct OTLPFault: Error, Equatable, Sendable {
   let message: String
   init(_ status: Int, _ message: String) { (self.status, self.message) = (status, message) }
 
+  static let noRequest = OTLPFault(400, "the body must be a JSON object with a list of what an exporter sends")
   static let tooManyBytes = OTLPFault(
     413, "the body unpacks to more than \(OTLPLimits.bodyBytesMax) bytes; lower the exporter's batch size")
   static let tooManyOriginBytes = OTLPFault(

@@ -114,7 +114,6 @@ struct ProtobufTranscoder {
     output.append(.closeBracket)
   }
 
-  /// The numbers of a packed list.
   private mutating func packed(
     _ field: OTLPField, _ range: Range<Int>, _ input: Span<UInt8>, _ output: inout [UInt8]
   ) throws(Fault) {

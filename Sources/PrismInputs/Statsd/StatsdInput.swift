@@ -29,7 +29,6 @@ struct StatsdGroups {
     }
   }
 
-  /// The content of one report.
   struct Part {
     let metric: String
     let members: [UInt8]
@@ -37,7 +36,6 @@ struct StatsdGroups {
   }
 
   private var groups: [[UInt8]: Group] = [:]
-  /// Groups that are full.
   private var full: [Group] = []
 
   var count: Int { groups.count + full.count }
@@ -93,6 +91,9 @@ public actor StatsdInput {
   /// The queue that decodes.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+  /// Handed over together. The store opens a window for each, so they take it longer than others.
+  private static let reportsMax = 100
+
   /// The name of its samples in counters.
   package static let name = "statsd"
 
@@ -120,8 +121,7 @@ public actor StatsdInput {
           counts[error.outcome, default: 0] += 1
         }
         lines += 1
-        guard lines % InputPart.reportsMax == 0,
-          byPeer.values.reduce(0, { $0 + $1.count }) >= InputPart.reportsMax
+        guard lines % Self.reportsMax == 0, byPeer.values.reduce(0, { $0 + $1.count }) >= Self.reportsMax
         else { continue }
         move(&byPeer, to: &reports)
         _ = await reports.submit(to: sink, waits: false, time)

@@ -58,14 +58,41 @@ struct SyslogMessage: Equatable {
     add("app", app)
     add("pid", pid)
     add("messageId", messageID)
-    if !data.isEmpty { result += ",\"data\":\(JSONValue.object(data.map(\.member)).text)".utf8 }
+    if !data.isEmpty { result += ",\"data\":\(dataObject.text)".utf8 }
     add("message", text)
     add("time", stamp?.text)
-    let isText = ([text, host, app].compactMap(\.self) + data.flatMap(\.texts))
+    let isText = ([text, host, app, pid, messageID].compactMap(\.self) + data.flatMap(\.texts))
       .allSatisfy { String(validating: $0, as: UTF8.self) != nil }
     let marks = (isText ? [] : ["utf8"]) + (isCut ? ["cut"] : [])
     if !marks.isEmpty { result += ",\"\(MendedMeta.marker)\":\"\(marks.joined(separator: ", "))\"".utf8 }
     return result
+  }
+
+  /// An id that comes again adds to its element, and a name to its list.
+  private var dataObject: JSONValue {
+    let elements = Self.grouped(data.map { ($0.id, $0.values) }).map { id, values in
+      let members = Self.grouped(values.flatMap(\.self)).map { name, texts in
+        let texts = texts.map { JSONValue.string(String(decoding: $0, as: UTF8.self)) }
+        return JSONValue.Member(name, texts.count == 1 ? texts[0] : .array(texts))
+      }
+      return JSONValue.Member(id, .object(members))
+    }
+    return .object(elements)
+  }
+
+  /// By name, in the order in which the names first come. Names are one that differ only in bytes that are no UTF-8.
+  private static func grouped<Value>(_ pairs: [(ArraySlice<UInt8>, Value)]) -> [(String, [Value])] {
+    var (places, groups): ([String: Int], [(name: String, values: [Value])]) = ([:], [])
+    for (bytes, value) in pairs {
+      let name = String(decoding: bytes, as: UTF8.self)
+      if let place = places[name] {
+        groups[place].values.append(value)
+      } else {
+        places[name] = groups.count
+        groups.append((name, [value]))
+      }
+    }
+    return groups
   }
 
   // MARK: RFC 5424
@@ -106,19 +133,6 @@ struct SyslogMessage: Equatable {
 
 extension SyslogMessage.Element {
   fileprivate var texts: [ArraySlice<UInt8>] { [id] + values.flatMap { [$0.name, $0.value[...]] } }
-
-  fileprivate var member: JSONValue.Member {
-    var (names, texts): ([String], [String: [JSONValue]]) = ([], [:])
-    for (name, value) in values {
-      let name = String(decoding: name, as: UTF8.self)
-      if texts[name] == nil { names.append(name) }
-      texts[name, default: []].append(.string(String(decoding: value, as: UTF8.self)))
-    }
-    let members = names.map { name in
-      JSONValue.Member(name, texts[name]!.count == 1 ? texts[name]![0] : .array(texts[name]!))
-    }
-    return .init(String(decoding: id, as: UTF8.self), .object(members))
-  }
 }
 
 /// The time of a message as it came. One of RFC 3164 has no year and no zone: nothing is made of it.

@@ -99,7 +99,7 @@ package struct SyslogStream: MessageStream {
 
   private mutating func finish() {
     defer { isFirst = false }
-    if isFirst, String(decoding: message.suffix(10), as: UTF8.self).contains(" HTTP/1.") {
+    if isFirst, case .line = state, isRequestLine {
       (state, message) = (.refused, [])
       return
     }
@@ -107,6 +107,13 @@ package struct SyslogStream: MessageStream {
     withUnsafeBytes(of: mark) { whole.append(contentsOf: $0) }
     whole += message
     (state, message, isCut) = (.opening, [], false)
+  }
+
+  /// As a browser begins: `POST /path HTTP/1.1`. A proxy's log line has such a line in its text.
+  private var isRequestLine: Bool {
+    let words = message.split(separator: .space, maxSplits: 3, omittingEmptySubsequences: false)
+    return words.count == 3 && words[2].starts(with: "HTTP/".utf8)
+      && words[0].allSatisfy { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
   }
 
   /// The messages that `takeMessage` gave together.

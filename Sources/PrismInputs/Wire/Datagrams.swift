@@ -42,6 +42,8 @@ package protocol MessageStream: Sendable {
 
 /// Reports of an input without answers until their commit, by the user that they are charged to.
 struct UnansweredReports {
+  /// Handed over together: other users wait while they are committed.
+  private static let reportsMax = 300
   private static let attemptsMax = 10, retryMillisecondsMax = 2000
 
   private var byUser: [UInt32: [(report: Submission, weight: Int)]] = [:]
@@ -51,7 +53,7 @@ struct UnansweredReports {
   /// Of the last that was refused.
   private(set) var refusal: Refusal?
 
-  var isFull: Bool { size.reports >= InputPart.reportsMax || size.bytes >= InputPart.bytesMax }
+  var isFull: Bool { size.reports >= Self.reportsMax || size.bytes >= InputPart.bytesMax }
 
   /// - Parameter weight: the samples that the report is made of.
   mutating func add(_ report: Submission, weight: Int = 1) {

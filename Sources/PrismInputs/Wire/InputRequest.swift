@@ -59,8 +59,8 @@ package struct InputAnswer: Sendable, Equatable {
 
 /// Reports of another input that one commit takes.
 struct InputPart {
-  /// The most of a part. One report may go past the bytes.
-  static let reportsMax = 1000, bytesMax = 512 * 1024
+  /// The most of a part: other users wait while it is committed. One report may go past the bytes.
+  static let reportsMax = 1000, bytesMax = 256 * 1024
   /// Fewer reports are known one by one.
   static let runMin = 32
 
@@ -71,7 +71,6 @@ struct InputPart {
   var run: ReportIDRun?
   private var bytes = 0
 
-  /// Some report has an id.
   var isIdentified: Bool { run != nil || reports.contains(where: \.isIdentified) }
 
   var isFull: Bool { reports.count >= Self.reportsMax || bytes >= Self.bytesMax }

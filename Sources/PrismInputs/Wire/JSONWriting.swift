@@ -15,24 +15,25 @@ extension [UInt8] {
     append(.quote)
   }
 
+  /// Of the bytes of ASCII, as they are in a string.
+  private static let escapes = (0..<128 as Range<UInt8>).map { byte -> [UInt8] in
+    switch byte {
+    case .quote, .backslash: return [.backslash, byte]
+    case UInt8(ascii: "\n"): return Array("\\n".utf8)
+    default:
+      var escape = Array("\\u00".utf8)
+      escape.appendHex(byte)
+      return escape
+    }
+  }
+
   /// Runs without an escape are copied at once.
   private mutating func appendEscaped(_ text: Span<UInt8>) {
     var copied = 0
     while let index = text.firstEscape(from: copied) {
       append(copying: text, copied..<index)
       copied = index + 1
-      let byte = text[index]
-      switch byte {
-      case .quote, .backslash:
-        append(.backslash)
-        append(byte)
-      case UInt8(ascii: "\n"):
-        append(.backslash)
-        append(UInt8(ascii: "n"))
-      default:
-        append(word: "\\u00")
-        appendHex(byte)
-      }
+      append(contentsOf: Self.escapes[Int(text[index])])
     }
     append(copying: text, copied..<text.count)
   }

@@ -3,7 +3,6 @@ import PrismProtocol
 /// Joins the lines of containers that Docker sent in parts of 16 KiB: `partial_message` of its driver for Fluent,
 /// `CONTAINER_PARTIAL_MESSAGE` of its driver for the journal. Used by one thread, or one actor.
 final class PartialLines<Origin> {
-  /// The names of the members.
   struct Names: Sendable {
     let text: String, message: String, id: String, ordinal: String, last: String
 

@@ -3,7 +3,6 @@ import PrismBase
 
 /// A program that is run for its output. Blocks until it has ended, or its time is over.
 enum ProgramRun {
-  /// The result of a program.
   struct Ran {
     /// nil if a signal ended it, or its time was over.
     var exitCode: Int32?

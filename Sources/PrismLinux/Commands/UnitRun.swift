@@ -8,7 +8,6 @@ enum UnitRun {
   /// Of the output that is kept.
   static let outputBytesMax = 8192
 
-  /// The end of a unit.
   struct Ran: Equatable {
     /// systemd's word: `success`, `exit-code`, `timeout` and others.
     var result: String

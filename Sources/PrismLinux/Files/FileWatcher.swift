@@ -1,5 +1,4 @@
 import CLinux
-import Dispatch
 import Glibc
 public import PrismBase
 

@@ -302,7 +302,6 @@ extension IngestConnection {
   /// Another input has a request of the connection.
   var isHanded: Bool { owed.handedBytes != nil || http?.value.isHanded == true }
 
-  /// The answer of another input is here.
   func finish(_ answer: InputAnswer) {
     let hasMore = heldStart < held.count || stream?.value.heldBytes ?? 0 > 0
     owed.answer(hasInput: hasMore || SharedDescriptor.peek(descriptor.number) != nil)

@@ -227,7 +227,6 @@ enum Entrance: Hashable {
   }
 }
 
-/// An entrance that is open.
 struct OpenEntrance {
   /// In the loop.
   let id: Int

@@ -46,6 +46,16 @@ extension IngestServer: SubmissionSink {
     }
   }
 
+  /// Counts reports that can't be read, and names them to those who follow.
+  public func refuse(_ refusal: Refusal, count: Int, type: String?, namespace: String?) {
+    counts.tally.refuse(refusal, count: count)
+    guard feed.hasFollowers else { return }
+    var report = TailReport()
+    (report.outcome, report.code) = ("refused", refusal.code.rawValue)
+    (report.type, report.namespace) = (type, namespace)
+    tell([report])
+  }
+
   /// The note of an input. - Returns: nil if there is no such note.
   public func note(_ key: String, of namespace: NamespaceName) async -> [UInt8]? {
     await sink.note(key, of: namespace)
@@ -67,7 +77,7 @@ extension IngestServer: SubmissionSink {
   private func refuse(
     _ group: SubmissionGroup, _ refusal: Refusal, _ whenCommitted: ([SubmissionAnswer]) -> Void
   ) {
-    for _ in group.submissions { counts.tally.refuse(refusal) }
+    counts.tally.refuse(refusal, count: group.submissions.count)
     whenCommitted(group.submissions.map { _ in .refused(refusal) })
   }
 }

@@ -88,7 +88,7 @@ public actor MetricsServer {
 
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     guard (["/metrics", "/healthz", "/readyz"] + StatusAnswers.paths).contains(request.path) else {
-      return .refusal(404, "there is nothing at this path; try /, /metrics, /healthz or /readyz")
+      return .refusal(404, "there is nothing at this path; try /, /doctor, /metrics, /healthz or /readyz")
     }
     guard request.method == .get else { return .refusal(405, "only GET is for this path", headers: [("Allow", "GET")]) }
     switch request.path {

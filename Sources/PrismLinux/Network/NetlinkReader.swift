@@ -72,7 +72,6 @@ struct NetlinkMessage: Equatable {
   var type: UInt16, flags: UInt16, sequence: UInt32
   var payload: ArraySlice<UInt8>
 
-  /// All messages of one datagram.
   static func all(in bytes: ArraySlice<UInt8>) -> [NetlinkMessage] {
     var messages: [NetlinkMessage] = []
     var rest = bytes

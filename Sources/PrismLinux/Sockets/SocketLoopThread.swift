@@ -27,7 +27,6 @@ final class SocketLoopThread: Sendable {
   /// Held while code of the actor runs: by the thread except while it waits, or by the caller that takes its turn
   /// meanwhile.
   private let turn = FairLock()
-  /// The holder of the turn.
   private let holder = Atomic<UInt>(0)
 
   init(_ path: String) throws(SocketError) {

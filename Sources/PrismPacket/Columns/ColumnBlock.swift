@@ -11,7 +11,6 @@ struct ColumnBlock {
 
   private var input: ColumnInput
   let head: ColumnHead
-  /// The pieces of each shape.
   private(set) var shapes: [Range<Int>] = []
   private(set) var pieces: [Piece] = []
   private(set) var columns: [ColumnReader] = []

@@ -10,7 +10,6 @@ public enum PacketForm: String, Sendable, CaseIterable {
 public struct ColumnHead: Sendable, Equatable {
   /// The bytes of a head: four numbers of 32 bits, big-endian.
   static let byteCount = 16
-  /// The most columns of a block.
   static let columnsMax = 4096
   /// The most words in all dictionaries of a block.
   static let wordsMax = 65_536

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// A text of announced length, as it is written. It never takes more.
 struct ColumnOutput {
@@ -100,7 +101,7 @@ struct ColumnOutput {
     if base == 16 {
       while rest > 0 {
         first -= 1
-        first.pointee = HexDigits.digit(UInt8(truncatingIfNeeded: rest & 15))
+        first.pointee = Hex.digit(of: UInt8(truncatingIfNeeded: rest))
         rest >>= 4
       }
     } else {

@@ -1,3 +1,5 @@
+import PrismBase
+
 /// Lower-case hexadecimal, eight digits at a time.
 enum HexDigits {
   private static let ones: UInt64 = 0x0101_0101_0101_0101
@@ -38,13 +40,9 @@ enum HexDigits {
       index += 4
     }
     for index in index..<count {
-      text[2 * index] = digit(bytes[index] >> 4)
-      text[2 * index + 1] = digit(bytes[index] & 15)
+      text[2 * index] = Hex.digit(of: bytes[index] >> 4)
+      text[2 * index + 1] = Hex.digit(of: bytes[index])
     }
-  }
-
-  @inline(__always) static func digit(_ value: UInt8) -> UInt8 {
-    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 
   /// nil for anything but a lower-case digit.

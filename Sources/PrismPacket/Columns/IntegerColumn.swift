@@ -1,7 +1,6 @@
 /// Integers as the least of three: offsets from the least, differences, differences of differences. Then the low bytes of all,
 /// the next bytes of all, and so on. All arithmetic wraps around, so that each integer of 64 bits comes back.
 enum IntegerColumn {
-  /// The numbers that are written.
   enum Mode: UInt8, CaseIterable {
     case offsets, differences, secondDifferences
   }

@@ -53,7 +53,6 @@ final class LineShape {
     places.deallocate()
   }
 
-  /// The places of a column's values.
   func column(_ index: Int) -> UnsafeBufferPointer<TextPlace> {
     UnsafeBufferPointer(start: places + index * capacity, count: rows)
   }

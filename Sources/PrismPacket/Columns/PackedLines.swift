@@ -21,7 +21,9 @@ public struct PackedLines {
     case lines([UInt8], [Range<Int>])
   }
 
-  /// The key of common information in its line.
+  /// A line between these holds the members that the rows after it share, until the next such line (docs/packet.md, "Common
+  /// information").
+  static let (commonHead, commonTail) = (Array(#"{"$common":{"#.utf8), Array("}}".utf8))
   private static let commonKey = Array("$common".utf8)
 
   private let bytes: UnsafeBufferPointer<UInt8>
@@ -103,10 +105,7 @@ public struct PackedLines {
   }
 
   private static func kind(_ line: ArraySlice<UInt8>) -> (isCommon: Bool, isObject: Bool) {
-    (
-      line.starts(with: CommonLineWriter.head),
-      line.first == UInt8(ascii: "{") && line.last == UInt8(ascii: "}")
-    )
+    (line.starts(with: commonHead), line.first == UInt8(ascii: "{") && line.last == UInt8(ascii: "}"))
   }
 
   /// - Parameter path: keys, from the outermost object on; at least one. Within common information, for its lines.
@@ -169,7 +168,6 @@ public struct PackedLines {
 
   // MARK: Texts
 
-  /// The lines of a shape.
   private func written(_ count: Int, of shape: Int) throws(PacketError) -> ([UInt8], [Range<Int>]) {
     guard let block, count > 0 else { return ([], []) }
     var columns = block.columns

@@ -3,8 +3,6 @@ public import PrismProtocol
 
 /// The body of one answer, encrypted while it is read: of any size in the memory of one piece. Not for two threads at once.
 public final class DownBody {
-  /// The headers to send.
-  public let headers: DownHeaders
   /// The value of `Prism-Mac`; nil if the cipher authenticates by itself.
   public let mac: String?
   /// Bytes of the body.
@@ -31,7 +29,7 @@ public final class DownBody {
     _ headers: DownHeaders, _ packed: any PieceSource, _ key: Secret, _ nonce: [UInt8], mac: String?
   ) throws(PacketError) {
     let cipher = headers.format.cipher
-    (self.headers, self.packed, self.mac, self.nonce) = (headers, packed, mac, nonce)
+    (self.packed, self.mac, self.nonce) = (packed, mac, nonce)
     byteCount = CipherStream.blockBytes(cipher, plainBytes: packed.byteCount)
     stream = try CipherStream(
       cipher, key: key, nonce: nonce, associated: headers.context + Array("0".utf8), isSealing: true)

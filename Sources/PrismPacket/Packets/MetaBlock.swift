@@ -34,7 +34,7 @@ public struct MetaBlock: Sendable, Equatable {
   }
 
   private static func isCommon(_ text: [UInt8], _ range: Range<Int>) -> Bool {
-    text[range].starts(with: CommonLineWriter.head)
+    text[range].starts(with: PackedLines.commonHead)
   }
 
   private static func isObject(_ text: [UInt8], _ range: Range<Int>) -> Bool {
@@ -45,8 +45,7 @@ public struct MetaBlock: Sendable, Equatable {
     if cache.knows(line) { return true }
     guard line.count <= Limits.metaBytesMax else { throw .tooLarge }
     guard let value = try? JSONValue(parsing: Array(line)), value.object?.count == 1,
-      line.reversed().starts(with: CommonLineWriter.tail),
-      let members = value["$common"]?.object
+      line.reversed().starts(with: PackedLines.commonTail), let members = value["$common"]?.object
     else { throw .unpackFailed }
     return !members.isEmpty
   }
@@ -55,7 +54,7 @@ public struct MetaBlock: Sendable, Equatable {
   /// - Parameter cache: knows it from now on.
   public func common(_ line: Range<Int>, _ cache: CommonCache) throws(PacketError) -> CommonInformation {
     if let known = cache.common(of: text[line]) { return known }
-    let range = (line.lowerBound + CommonLineWriter.head.count)..<(line.upperBound - CommonLineWriter.tail.count)
+    let range = (line.lowerBound + PackedLines.commonHead.count)..<(line.upperBound - PackedLines.commonTail.count)
     let common = try CommonInformation(text, range)
     cache.note(common, of: text[line])
     return common

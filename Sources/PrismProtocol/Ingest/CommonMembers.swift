@@ -59,7 +59,6 @@ public struct CommonMembers: Sendable {
     return places
   }
 
-  /// Whether one of the members has this key.
   func contains(_ key: ScannedString, _ text: Span<UInt8>) -> Bool { place(of: key, text) != nil }
 
   private func place(of key: ScannedString, _ text: Span<UInt8>) -> Int? {

@@ -16,8 +16,9 @@ package struct MetaCondition: Sendable, Equatable {
     case contains = "~"
 
     /// The one whose sign a text begins with; nil: it begins with no sign.
-    package static func at(_ text: Substring) -> Comparison? {
-      allCases.filter { $0 != .exists && text.hasPrefix($0.rawValue) }.max { $0.rawValue.count < $1.rawValue.count }
+    package static func at(_ text: Scalars) -> Comparison? {
+      allCases.filter { $0 != .exists && text.starts(with: $0.rawValue.unicodeScalars) }
+        .max { $0.rawValue.count < $1.rawValue.count }
     }
 
     /// Whether it holds for two values; `exists` always does.
@@ -33,6 +34,9 @@ package struct MetaCondition: Sendable, Equatable {
       }
     }
   }
+
+  /// A text sign by sign: as Characters, an accent at the begin of a value would belong to the sign before it.
+  package typealias Scalars = Substring.UnicodeScalarView
 
   /// The fault of a condition's text, in words.
   package struct Fault: Error, Equatable {
@@ -54,7 +58,7 @@ package struct MetaCondition: Sendable, Equatable {
 
   /// Reads `PATH`, or `PATH OP VALUE`. A key with a dot or another sign in it is written in quotes.
   package init(_ text: String) throws(Fault) {
-    var rest = text[...]
+    var rest = text[...].unicodeScalars
     path = try Self.path(&rest)
     Self.skipSpaces(&rest)
     comparison = Comparison.at(rest) ?? .exists
@@ -63,8 +67,15 @@ package struct MetaCondition: Sendable, Equatable {
     guard comparison != .exists || rest.isEmpty else {
       throw Fault(reason: "needs one of = != < <= > >= ~ behind its key")
     }
+    // `==`, `< =`: the value would be found nowhere.
+    guard comparison == .contains || rest.first != "=" else {
+      throw Fault(reason: "needs one of = != < <= > >= ~ behind its key: its value begins with =")
+    }
+    guard !rest.isEmpty || [.exists, .equal, .notEqual].contains(comparison) else {
+      throw Fault(reason: "has no value behind \(comparison.rawValue)")
+    }
     while rest.last == " " { rest = rest.dropLast() }
-    value = String(rest)
+    value = String(Substring(rest))
     guard value.utf8.count <= Self.valueBytesMax, !value.utf8.contains(0) else {
       throw Fault(reason: "has a value of over \(Self.valueBytesMax) bytes, or with a zero byte")
     }
@@ -76,9 +87,9 @@ package struct MetaCondition: Sendable, Equatable {
     guard comparison == .equal, !value.isEmpty else { throw Fault(reason: "must be FIELD=VALUE") }
   }
 
-  private static func skipSpaces(_ rest: inout Substring) { rest = rest.drop { $0 == " " } }
+  private static func skipSpaces(_ rest: inout Scalars) { rest = rest.drop { $0 == " " } }
 
-  private static func path(_ rest: inout Substring) throws(Fault) -> [String] {
+  private static func path(_ rest: inout Scalars) throws(Fault) -> [String] {
     var path: [String] = []
     repeat {
       if !path.isEmpty { rest.removeFirst() }
@@ -92,14 +103,17 @@ package struct MetaCondition: Sendable, Equatable {
   /// A path as a condition writes it.
   package static func text(of path: [String]) -> String {
     path.map { part in
-      part.isEmpty || part.contains { "=!<>~. \"".contains($0) } ? "\"\(part)\"" : part
+      part.isEmpty || part.unicodeScalars.contains(where: isSign) ? "\"\(part)\"" : part
     }.joined(separator: ".")
   }
 
-  private static func part(_ rest: inout Substring) throws(Fault) -> String {
+  /// It ends a key that has no quotes.
+  private static func isSign(_ scalar: Unicode.Scalar) -> Bool { "=!<>~. \"".unicodeScalars.contains(scalar) }
+
+  private static func part(_ rest: inout Scalars) throws(Fault) -> String {
     let isQuoted = rest.first == "\""
     if isQuoted { rest = rest.dropFirst() }
-    let part = rest.prefix { isQuoted ? $0 != "\"" : !"=!<>~. \"".contains($0) }
+    let part = Substring(rest.prefix { isQuoted ? $0 != "\"" : !isSign($0) })
     rest = rest[part.endIndex...]
     if isQuoted {
       guard rest.first == "\"" else { throw Fault(reason: "lacks the second quote of a key") }

@@ -107,7 +107,8 @@ extension RequestScanner {
     let line = whole.extracting(first: scannedBytesMax)
     let key = try json.key(line)
     guard let field = Field(key, in: line) else {
-      note("unknown field `\(key.string(in: line).prefix(64))`")
+      let known = Field.allCases.filter { !Field.alone.contains($0) }.map { "\($0)" }.joined(separator: ", ")
+      note("unknown field `\(key.string(in: line).prefix(64))`; known are \(known)")
       return try json.skipValue(line, depth: 1)
     }
     let bit = UInt16(1) << UInt16(field.rawValue)

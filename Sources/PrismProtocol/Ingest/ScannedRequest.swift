@@ -61,6 +61,8 @@ public struct ScannedReport: Sendable, Equatable {
   public var reportID: ScannedString?
   /// Milliseconds since 1970; nil: now.
   public var createdTime: Int64?
+  /// A payload that is too large is left out: its sender can't send the report again.
+  public var mayLosePayload = false
 
   public init(type: ScannedString) { self.type = type }
 }

@@ -45,3 +45,8 @@ package enum OTLPSignal: String, Sendable, CaseIterable {
     }
   }
 }
+
+extension String {
+  /// A field's name as protobuf has it: `timeUnixNano` becomes `time_unix_nano`.
+  package var snakeCased: String { reduce(into: "") { $0 += $1.isUppercase ? "_" + $1.lowercased() : String($1) } }
+}

@@ -17,6 +17,13 @@ extension RecordStanding {
     return standing
   }()
 
+  /// A deletion of a record that the server has.
+  public static let ofDeletion = {
+    var standing = ofServer
+    _ = standing.delete()
+    return standing
+  }()
+
   /// The server changed the record, which no operation in flight is about.
   /// - Parameter isSame: its fields are those that are here.
   /// - Parameter keepsLocal: of two changes, the one that was made here holds. It is sent to the server then.

@@ -1,6 +1,5 @@
 /// Some of a namespace's types: those that a choice among the entries of its monitor list means, patterns included. Pure.
 public struct TypeSet: Sendable, Equatable, ExpressibleByArrayLiteral {
-  /// Types by name.
   private var included: Set<ReportType>
   /// Empty unless a pattern is chosen: then types by name that are not, though a pattern means them.
   private var excluded: Set<ReportType> = []

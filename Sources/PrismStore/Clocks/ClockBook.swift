@@ -77,10 +77,8 @@ struct ClockCorrection: Equatable {
   var isOfEarlierBoot = false
 }
 
-/// The store's clock.
 struct StoreClock {
   let time: any TimeSource
-  /// The id of this boot.
   let bootID: String
   var book: ClockBook
   var held: HeldClock

@@ -110,7 +110,6 @@ struct HeldClock: Equatable {
   /// It differs from the database, or may.
   mutating func forgetWritten() { writtenTime = .min }
 
-  /// The text to be written now.
   mutating func written(_ uptime: Duration) -> String {
     (writtenTime, writtenMarks) = (time(uptime), marks)
     return Content(bootID: bootID, offset: offset, last: writtenTime, marks: marks).text

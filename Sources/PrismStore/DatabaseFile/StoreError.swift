@@ -33,7 +33,6 @@ public enum StoreError: Error, Equatable, CustomStringConvertible {
 }
 
 extension StoreError {
-  /// Takes the state folder for this process.
   static func lock(_ folder: String) throws(StoreError) -> StateLock {
     do { return try StateLock(folder: folder) } catch {
       switch error {

@@ -3,7 +3,6 @@ import PrismSQLite
 
 /// Brings the server's changes to the records of a `both` table, and decides conflicts (docs/records.md, "Both sides").
 struct DownMerging: StoreOperations {
-  /// The result for one record.
   enum Result {
     case done
     /// These ids are gone here: records that refer to them go, too.
@@ -55,7 +54,7 @@ struct DownMerging: StoreOperations {
       guard before.standing != record.standing || before.serverID != change.id || before.fields != fields.bytes else {
         return .done
       }
-      (record.fields, record.changedTime, record.refusal) = (fields.bytes, change.time, nil)
+      (record.fields, record.changedTime, record.refusal) = (fields.bytes, here(change.time), nil)
       record.version += 1
     } else {
       hold(&record, after: change.time)
@@ -76,7 +75,7 @@ struct DownMerging: StoreOperations {
     }
     var record = RecordRow(table: table, id: try freeID(for: change), fields: fields.bytes)
     (record.standing, record.serverID, record.base) = (.ofServer, change.id, base)
-    (record.version, record.changedTime) = (1, change.time)
+    (record.version, record.changedTime) = (1, here(change.time))
     state.records.change(record.id, in: table)
     try access.write(&record)
     return .done
@@ -144,8 +143,15 @@ struct DownMerging: StoreOperations {
 
   /// The change that was made here is sent as one that was made later than the server's, so that it holds there, too.
   private func hold(_ record: inout RecordRow, after time: Int64) {
-    let (latest, overflows) = time.addingReportingOverflow(1 + max(0, target.clockAheadMilliseconds))
+    let (latest, overflows) = here(time).addingReportingOverflow(1)
     if !overflows { record.changedTime = max(record.changedTime, latest) }
+  }
+
+  /// A time of the server's by the clock here. All times of records are by this one clock: the receiver takes its error off those
+  /// that it is sent.
+  private func here(_ time: Int64) -> Int64 {
+    let (here, overflows) = time.addingReportingOverflow(target.clockAheadMilliseconds)
+    return overflows ? time : here
   }
 
   private mutating func note(_ record: RecordRow, keptLocal: Bool, remote: [UInt8]?, at time: Int64?) {

@@ -89,7 +89,6 @@ struct DownRows: PlainOperations {
     }
   }
 
-  /// The records of a content that refer to a record.
   func referring(to id: RecordID, of table: RecordTableName, in content: Int64) throws(SQLiteError) -> [RecordID] {
     let links = try transaction.statement(DownStatement.links).bind([
       ":content": content, ":target": Self.target(table, id.text),

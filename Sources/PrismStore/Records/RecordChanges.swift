@@ -68,14 +68,16 @@ struct RecordChanges: StoreOperations {
     return RecordOutcome(.stored(version: nil), hasChanged: true)
   }
 
-  /// Of a record that the server never heard of, nothing stays.
+  /// Of a record that no server ever heard of, nothing stays. One that gave it an id may have it again, from a backup.
   func delete(_ record: RecordRow) throws(SQLiteError) {
     var record = record
-    if record.standing.sent == nil, !record.standing.isKnown {
+    if record.standing.sent != nil || record.standing.isKnown {
+      try apply(to: &record) { _ = $0.delete() }
+    } else if record.serverID != nil {
+      try apply(to: &record) { $0 = .ofDeletion }
+    } else {
       count(record.id, record.standing, nil, in: record.table)
       try access.remove(record)
-    } else {
-      try apply(to: &record) { _ = $0.delete() }
     }
   }
 

@@ -57,7 +57,7 @@ struct RecordPackets: PlainOperations {
   private func claimed(_ packet: RecordPacketRow, _ lines: [[UInt8]]) -> ClaimedPacket {
     ClaimedPacket(
       id: packet.id, namespace: state.names.namespaces[packet.namespace] ?? .prism, kind: .records,
-      createdTime: packet.createdTime, ledgerHeader: packet.header,
+      ledgerHeader: packet.header,
       metas: Array(lines.joined(separator: [UInt8(ascii: "\n")])), itemCount: lines.count, payloads: [],
       clock: transaction.memory.clock.read())
   }
@@ -93,7 +93,7 @@ struct RecordPackets: PlainOperations {
       for operation in try takeOperations(of: packet) {
         try refuse(operation, "status \(cause.status): \(cause.message)")
       }
-    case .released(let id):
+    case .released(let id), .setBack(let id):
       guard let packet = try remove(id) else { return false }
       for operation in try takeOperations(of: packet) { try release(operation) }
     case .split(let id, let first, let second): return try split(id, first, second)
@@ -120,12 +120,16 @@ struct RecordPackets: PlainOperations {
 
   private func deliver(_ packet: RecordPacketRow, _ receipt: RecordReceipt) throws(SQLiteError) {
     let refused = Dictionary(receipt.refused.map { ($0.op, $0.message) }, uniquingKeysWith: { first, _ in first })
+    var deletedIn: Set<Int> = []
     for operation in try takeOperations(of: packet) {
       if let message = refused[operation.op] {
         try refuse(operation, message)
-      } else {
-        try confirm(operation, receipt)
+      } else if try confirm(operation, receipt) {
+        deletedIn.insert(operation.table)
       }
+    }
+    for table in deletedIn {
+      try transaction.statement(RecordStatement.forgetDeletions).run([":tab": RecordRow.keptTable(of: table)])
     }
     try transaction.write(packet.id.bytes, Self.acceptedKey, packet.namespace)
   }
@@ -133,12 +137,16 @@ struct RecordPackets: PlainOperations {
   /// The note that names the last packet of records that was accepted.
   static let acceptedKey = "records.accepted"
 
-  private func confirm(_ operation: RecordOperationRow, _ receipt: RecordReceipt) throws(SQLiteError) {
+  /// - Returns: whether the record is deleted.
+  private func confirm(_ operation: RecordOperationRow, _ receipt: RecordReceipt) throws(SQLiteError) -> Bool {
     var record = try record(of: operation)
     let kind = record.standing.sent
     let isGone = record.standing.confirm()
     state.records[record.table].ledger.move(1, from: .claimed, to: .delivered)
-    if isGone { return try access.remove(record) }
+    if isGone {
+      try keepDeletion(record)
+      return true
+    }
     if kind == .delete {
       record.serverID = nil
     } else if let given = receipt.ids[state.records[reading: record.table].name]?[record.id] {
@@ -148,6 +156,17 @@ struct RecordPackets: PlainOperations {
     }
     if state.records.down[record.table] != nil { record.base = Self.base(of: operation) }
     try access.write(&record)
+    return false
+  }
+
+  /// A backup of the server's may bring the record back: its deletion is sent again then.
+  private func keepDeletion(_ record: RecordRow) throws(SQLiteError) {
+    try access.remove(record)
+    guard state.records.stores[state.records[reading: record.table].namespace] != nil else { return }
+    var deletion = record
+    (deletion.table, deletion.standing) = (RecordRow.keptTable(of: record.table), .ofDeletion)
+    (deletion.fields, deletion.base, deletion.position) = (Array("{}".utf8), nil, state.records.nextPosition())
+    try transaction.statement(RecordStatement.replace).run(inserting: deletion)
   }
 
   /// The store that took the packet is the one that the device's records are of.
@@ -194,10 +213,11 @@ struct RecordPackets: PlainOperations {
     let wasWaiting = record.standing.isWaiting
     let isGone = record.standing.release()
     state.records[record.table].ledger.move(1, from: .claimed, to: wasWaiting ? .removed : .waiting)
-    if isGone {
+    if isGone, record.serverID == nil {
       state.records[record.table].ledger.move(1, from: .waiting, to: .removed)
       return try access.remove(record)
     }
+    if isGone { record.standing = .ofDeletion }
     try access.write(&record)
   }
 

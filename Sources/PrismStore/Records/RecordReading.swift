@@ -65,7 +65,7 @@ public struct RecordReading: Sendable {
   /// Packets whose operations are claimed, in the order of sending.
   func inFlight(_ namespace: NamespaceName) -> [PacketInFlight] {
     let packets = names.number(of: namespace).flatMap { records.packets[$0] } ?? []
-    return packets.map { PacketInFlight(id: $0.id, createdTime: $0.createdTime, itemCount: $0.items) }
+    return packets.map { PacketInFlight(id: $0.id, itemCount: $0.items) }
   }
 }
 

@@ -91,8 +91,12 @@ struct StoreMeeting: StoreOperations {
       ":after": known.marksAfter, ":through": known.marksThrough, ":limit": Self.recordsPerSlice,
     ])
     let found = try select.records(of: RecordRow.self)
-    for record in found where own.contains(record.table) {
-      try mark(record, declared[state.records[reading: record.table].name])
+    for record in found where own.contains(record.declaredTable) {
+      if record.isKeptDeletion {
+        try sendAgain(record)
+      } else {
+        try mark(record, declared[state.records[reading: record.table].name])
+      }
     }
     known.marksAfter = found.last?.number ?? known.marksThrough
     if !known.isMarking { (known.marksAfter, known.marksThrough) = (0, 0) }
@@ -111,6 +115,21 @@ struct StoreMeeting: StoreOperations {
       state.records[record.table].ledger[.waiting] += 1
     }
     if !record.standing.isRefused { record.refusal = nil }
+    try access.write(&record)
+  }
+
+  /// A record that was put again since is not deleted.
+  private func sendAgain(_ deletion: RecordRow) throws(SQLiteError) {
+    var record = deletion
+    record.table = deletion.declaredTable
+    guard try access.record(record.id, in: record.table) == nil else {
+      try transaction.statement(RecordStatement.remove).run([":number": deletion.number])
+      return
+    }
+    record.position = state.records.nextPosition()
+    state.records[record.table].records += 1
+    state.records[record.table].ledger.stored += 1
+    state.records[record.table].ledger[.waiting] += 1
     try access.write(&record)
   }
 

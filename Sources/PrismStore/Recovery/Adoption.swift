@@ -16,7 +16,6 @@ struct Adoption {
 
   /// Counts of saved and lost rows, for people.
   struct Outcome {
-    /// Claimed and dead rows that are lost.
     var lostRows = 0
     var savedRows = 0
     /// A namespace or its ledger can't be read: how many rows are lost with it is unknown.
@@ -294,7 +293,7 @@ struct RecordAdoption {
     }
     var newest: [Int64: Int64] = [:]
     try database.forEach(RecordRow.self, of: "records") { (row) throws(SQLiteError) in
-      guard adoption.tables[row.table] != nil, row.version > newest[row.number] ?? -1
+      guard adoption.tables[row.declaredTable] != nil, row.version > newest[row.number] ?? -1
       else { return }
       newest[row.number] = row.version
       try adoption.take(row)

@@ -22,7 +22,6 @@ struct StartHistory: Equatable, Sendable {
     case aside(Reading)
   }
 
-  /// The facts that a start finds.
   struct Start: Equatable, Sendable {
     /// The last run ended in order.
     var wasClean = true

@@ -13,6 +13,7 @@ struct Claims: PlainOperations {
     guard let queue = state.queue(claim.namespace, claim.kind), state[queue].claimable > 0,
       !state.salvage.isAwaited(queue)
     else { return nil }
+    state[queue].endSetBacks(now: transaction.uptime)
     let clock = transaction.memory.clock.read()
     let types = TypeChoice(claim.types, state.names)
     if let packet = try takeReleased(claim, queue, types, clock) { return packet }
@@ -85,13 +86,14 @@ struct Claims: PlainOperations {
     var rows = RowWalk<StoredRow.Column>(
       priority, queue, after: after, transaction)
     defer { rows.reset() }
+    let setBack = state[queue].setBack.members  // once: a look for each row would copy the state for each
     while !reading.builder.isFull {
       guard let row = try rows.next() else {
         after = rows.passed
         return false
       }
       let stored = StoredRow(row, hasPayload: queue.kind.hasPayload)
-      if types.contains(stored.type), try !reading.take(stored, row) {
+      if types.contains(stored.type), setBack.run(of: stored.id) == nil, try !reading.take(stored, row) {
         after = stored.id - 1
         return true
       }
@@ -103,7 +105,7 @@ struct Claims: PlainOperations {
   /// - Throws: `invalidContent` if the ledger counts waiting rows that even a walk from the tree's beginning does not
   ///   meet. The cause is an id that was changed on the disk: it ends a walk early, or leads a search past rows.
   private func expectNone(_ queue: QueueID) throws(SQLiteError) {
-    guard state[queue].claimable > 0, state.salvage.files.isEmpty else { return }
+    guard state[queue].claimable > 0, state.salvage.files.isEmpty, state[queue].setBack.members.isEmpty else { return }
     for priority in Priority.leaving {
       var rows = RowWalk<RowHead.Column>(priority, queue, transaction)
       defer { rows.reset() }
@@ -131,7 +133,7 @@ struct Claims: PlainOperations {
   private func claimed(_ packet: PacketRecord, _ builder: PacketBuilder, _ clock: ClockSetting) -> ClaimedPacket {
     ClaimedPacket(
       id: packet.id, namespace: state.names.namespaces[packet.queue.namespace] ?? .prism, kind: packet.queue.kind,
-      createdTime: packet.createdTime, ledgerHeader: packet.header, metas: builder.metas,
+      ledgerHeader: packet.header, metas: builder.metas,
       itemCount: builder.members.count, payloads: builder.payloads, clock: clock)
   }
 

@@ -12,7 +12,6 @@ struct Eviction: PlainOperations {
   }
 
   private static let spareBytesMax = 1 << 20
-  /// Rows that are deleted together.
   private static let togetherMax = 1024
 
   let transaction: StoreTransaction

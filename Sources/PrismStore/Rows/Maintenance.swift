@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 import PrismSQLite
 
 /// The work of quiet times: rows expire, old deliveries and contexts are forgotten, pages go back to the disk, and the

@@ -155,6 +155,7 @@ extension StoreState {
         var status = QueueStatus(
           ledger: self[queue].ledger, bytes: self[queue].bytes, oldestAge: try oldestAge(queue))
         status.keptBytes = self[queue].segments.keptBytes
+        status.setBack = self[queue].setBack.members.count
         if queue.kind == .meta { status.filtered = counts.filtered[number] ?? FilterCounts() }
         result[namespace, default: [:]][queue.kind] = status
       }
@@ -165,6 +166,6 @@ extension StoreState {
 
 extension PacketInFlight {
   init(_ record: PacketRecord) {
-    self.init(id: record.id, createdTime: record.createdTime, itemCount: record.members.count)
+    self.init(id: record.id, itemCount: record.members.count)
   }
 }

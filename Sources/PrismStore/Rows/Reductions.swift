@@ -4,8 +4,9 @@ import PrismSQLite
 /// Makes one row a window and group of the reports of types with `reduce` (docs/recorder.md, "Reduce"). The part that a report
 /// adds is committed with its answer, and a window's row with the end of its note. So kills change no number.
 struct Reductions: StoreOperations {
-  /// Bytes of a group's key; longer ones are counted in `others`.
-  private static let keyBytesMax = 1024
+  /// Bytes of a group's key; longer ones are counted in `others`. A metric of statsd with the longest name and tags that are
+  /// taken has a shorter one.
+  private static let keyBytesMax = 8192
 
   let transaction: StoreTransaction
   private let namespace: Int

@@ -149,7 +149,6 @@ struct Ring: PlainOperations {
     return all
   }
 
-  /// Rows of a queue by their types.
   func types(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [Int64: RowCount] {
     var types: [Int64: RowCount] = [:]
     try transaction.forEachRun(of: members, queue, .typesOfRange) { (rows) throws(SQLiteError) in

@@ -83,7 +83,6 @@ extension RowWalk<RowHead.Column> {
   mutating func nextHead() throws(SQLiteError) -> RowHead? { try next().map { RowHead($0) } }
 }
 
-/// The columns of a walk over rows.
 protocol WalkedColumn: SQLiteColumn {
   static var id: Self { get }
   static var walk: RowStatement { get }

@@ -73,7 +73,6 @@ struct Segments: PlainOperations {
       && state.spentBytes + packet.bytes <= Self.spentSegmentsMax.all * bytesMin
   }
 
-  /// The id of the first row of a table in a range.
   private func first(in table: RowTable, after: Int64, end: Int64) throws(SQLiteError) -> Int64? {
     let first = try transaction.statement(.rows(.first, table)).bind([":after": after, ":end": end])
     return try first.firstInt()

@@ -25,6 +25,7 @@ struct Settlement: PlainOperations {
     case .split(let id, let first, let second): try split(id, first, second)
     case .dead(let id, let cause): try deadLetter(id, cause)
     case .released(let id): try release(id)
+    case .setBack(let id): try setBack(id)
     }
   }
 
@@ -73,6 +74,13 @@ struct Settlement: PlainOperations {
     state[packet.queue].ledger.move(packet.members.count, from: .claimed, to: .waiting)
     if packet.members.isOfRing { return try transaction.letGo(packet.members, packet.queue, by: packet.rule ?? "") }
     transaction.release(packet.members, packet.queue)
+  }
+
+  private func setBack(_ id: PacketID) throws(SQLiteError) {
+    guard let (queue, place) = state.find(id) else { return try release(id) }
+    let members = state[queue].packets[place].members
+    try release(id)
+    if !members.isOfRing { state[queue].setBack(members, now: transaction.uptime) }
   }
 
   /// Both halves take the place of the whole. A packet of one row stays as it is.

@@ -45,7 +45,6 @@ extension StoreTransaction {
     }
   }
 
-  /// The rows of all users that have this id.
   func holders(of reportID: String, _ namespace: Int) throws(SQLiteError) -> [ClientIDRecord] {
     let find = try statement(ClientIDStatement.holders).bind([":namespace": namespace, ":key": reportID])
     return try find.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }

@@ -102,7 +102,6 @@ extension StoreTransaction {
     return try read.bind([":first": row, ":last": row]).first(of: StoredRow.Column.self, body)
   }
 
-  /// Whether the row waits or is in flight.
   func exists(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {
     let segments = state[queue].segments
     if segments.spentRun(of: row) != nil { return false }

@@ -53,11 +53,7 @@ struct Trace: PlainOperations {
     }
   }
 
-  private enum OriginColumn: String, SQLiteColumn {
-    case createdTime = "created_time"
-    case context, type
-    case reportID = "report_id"
-  }
+  private enum OriginColumn: String, SQLiteColumn { case createdTime, context, type, reportID }
 
   /// Of a row that is held. `reportID` is nil for an id of the daemon's.
   private typealias Origin = (createdTime: Int64, owner: RowOwner?, type: ReportType?, reportID: String?)

@@ -82,7 +82,6 @@ enum ReportViews {
   }
 }
 
-/// The tables of one namespace.
 enum QueueTables {
   /// Inserts the namespace's name and makes its tables and its part of the views. - Parameter namespaces: it among them.
   /// - Parameter tableCount: of each queue.

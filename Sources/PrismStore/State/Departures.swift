@@ -33,7 +33,6 @@ struct Departures {
     freed.append((namespace, key, row))
   }
 
-  /// The rows that had this id.
   func rows(of reportID: String, _ namespace: Int) -> [(row: Int64, userID: UInt32?)] {
     freed.lazy.filter { $0.namespace == namespace && ClientIDKey.reportID($0.key) == reportID }
       .map { ($0.row, ClientIDKey.userID($0.key)) }

@@ -16,6 +16,10 @@ struct QueueState: Sendable {
   /// For claims with one choice of types: every row of a priority up to `after` is claimed, or of a type that is not chosen.
   /// So rows that may not leave are read once, not once a claim.
   private var cursors: [(types: Claim.TypeFilter, after: PriorityValues)] = []
+  /// Rows that wait while others go on, and until when, in uptime: of the first of them.
+  private(set) var setBack: (members: IDRuns, until: Duration) = (IDRuns(), .zero)
+  /// As long as the longest pause of a namespace that is held.
+  private static let setBackDuration: Duration = .seconds(600)
 
   init() {}
 
@@ -24,7 +28,6 @@ struct QueueState: Sendable {
     (lastAccepted, segments) = (record.lastAccepted, record.segments)
   }
 
-  /// The ledger's record of this queue, as its table has it.
   func record(_ queue: QueueID) -> LedgerRecord {
     var record = LedgerRecord(queue: queue)
     (record.ledger, record.bytes, record.lastSequence) = (ledger, bytes, lastSequence)
@@ -53,6 +56,18 @@ struct QueueState: Sendable {
         cursors[index].after[priority] = min(cursors[index].after[priority], run.first - 1)
       }
     }
+  }
+
+  mutating func setBack(_ members: IDRuns, now: Duration) {
+    if setBack.members.isEmpty { setBack.until = now + Self.setBackDuration }
+    setBack.members = IDRuns(union: [setBack.members, members])
+  }
+
+  /// Claims find the rows again if their time is over.
+  mutating func endSetBacks(now: Duration) {
+    guard !setBack.members.isEmpty, setBack.until <= now else { return }
+    release(setBack.members)
+    setBack.members = IDRuns()
   }
 
   /// Rows of a segment of the ring that may leave, or are on their way.
@@ -101,7 +116,6 @@ struct QueueState: Sendable {
   }
 }
 
-/// A value for each priority.
 struct PriorityValues: Sendable {
   private var values: [4 of Int64]
 

@@ -98,7 +98,6 @@ struct RecordsState {
     return position
   }
 
-  /// The tables of a namespace, by name.
   func tables(of namespace: Int) -> [RecordTableRow] {
     tables.values.filter { $0.namespace == namespace }.sorted { $0.name < $1.name }
   }
@@ -131,7 +130,6 @@ struct RecordsState {
     return target.store != nil && !target.isUnheard && known.isTrusted && known.kept[target.table.name] == nil
   }
 
-  /// All changes of a namespace.
   func ledger(of namespace: Int) -> Ledger {
     tables(of: namespace).reduce(into: Ledger()) { sum, table in
       sum.stored += table.ledger.stored

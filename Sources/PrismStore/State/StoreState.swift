@@ -60,7 +60,6 @@ struct StoreState {
   /// Of delivered rows that are still in their tables (`RowSegment`), of all queues.
   var spentBytes: Int { queues.reduce(0) { $0 + $1.segments.spentBytes } }
 
-  /// Every queue of every namespace.
   var queueIDs: [QueueID] { names.namespaces.keys.flatMap { QueueID.all(of: $0) } }
 
   /// The stored rows that each queue's ledger counts.
@@ -68,7 +67,6 @@ struct StoreState {
     queueIDs.reduce(into: [:]) { counts, queue in counts[queue] = self[queue].ledger.stored }
   }
 
-  /// The queue and the place in it of a packet in flight.
   func find(_ packet: PacketID) -> (queue: QueueID, place: Int)? {
     for number in names.namespaces.keys {
       for kind in RowKind.reports {

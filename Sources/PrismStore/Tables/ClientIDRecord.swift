@@ -2,12 +2,7 @@ import PrismSQLite
 
 /// A row of `client_ids`: a report id that a client gave (`ClientIDKey`), and the row that has it.
 struct ClientIDRecord: CheckedRecord {
-  enum Column: String, SQLiteColumn {
-    case namespace
-    case reportID = "report_id"
-    case row
-    case deliveredTime = "delivered_time"
-  }
+  enum Column: String, SQLiteColumn { case namespace, reportID, row, deliveredTime }
 
   var namespace = 0
   var key = ""

@@ -1,7 +1,6 @@
 import PrismProtocol
 import PrismSQLite
 
-/// The value of a column, in the form in which it is stored.
 protocol ColumnValue {
   /// nil if the column can't have such a value.
   init?(column value: SQLValue)
@@ -27,7 +26,6 @@ extension ColumnValue where Self: RawRepresentable, RawValue: ColumnValue {
   var columnValue: SQLValue { rawValue.columnValue }
 }
 
-/// A value that is stored as a text.
 protocol TextColumnValue: ColumnValue {
   init?(text: String)
   var text: String { get }

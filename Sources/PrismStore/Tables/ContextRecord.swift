@@ -2,11 +2,7 @@ import PrismSQLite
 
 /// A row of `contexts`: the common information of a session, once for all its rows.
 struct ContextRecord: CheckedRecord {
-  enum Column: String, SQLiteColumn {
-    case id, namespace
-    case lastSequence = "last_sequence"
-    case checksum, members, user
-  }
+  enum Column: String, SQLiteColumn { case id, namespace, lastSequence, checksum, members, user }
 
   var id: Int64 = 0
   var namespace = 0

@@ -4,13 +4,7 @@ import PrismSQLite
 /// A row of `dead`: a report that the collector refuses, with everything that is needed to read or send it.
 struct DeadLetterRecord: CheckedRecord {
   enum Column: String, SQLiteColumn {
-    case number, namespace, kind, row, type
-    case createdTime = "created_time"
-    case flags, size
-    case reportID = "report_id"
-    case packet
-    case status, message
-    case deadTime = "dead_time"
+    case number, namespace, kind, row, type, createdTime, flags, size, reportID, packet, status, message, deadTime
     case attempts, body, payload, checksum, user
   }
 

@@ -4,14 +4,7 @@ import PrismSQLite
 /// A row of `settled`: a packet that was accepted within the last 24 h. For `trace`, and so that the old pages of a damaged
 /// file bring nothing back.
 struct DeliveryRecord: CheckedRecord, Sendable {
-  enum Column: String, SQLiteColumn {
-    case id, namespace, kind
-    case settledTime = "settled_time"
-    case attempts
-    case wasDuplicate = "was_duplicate"
-    case members
-    case heldTime = "held_time"
-  }
+  enum Column: String, SQLiteColumn { case id, namespace, kind, settledTime, attempts, wasDuplicate, members, heldTime }
 
   var id = PacketID.zero
   var queue = QueueID(namespace: 0, kind: .meta)

@@ -4,11 +4,7 @@ import PrismSQLite
 /// A row of `down_tables`: how far a table is in step with the server, and which content programs read.
 struct DownTableRow: CheckedRecord, Sendable {
   enum Column: String, SQLiteColumn {
-    case tab, content, sequence, shape, rows
-    case heldTime = "held_time"
-    case keptLocal = "kept_local"
-    case keptRemote = "kept_remote"
-    case checksum
+    case tab, content, sequence, shape, rows, heldTime, keptLocal, keptRemote, checksum
   }
 
   /// The number in `record_tables`.
@@ -68,11 +64,7 @@ struct DownTableRow: CheckedRecord, Sendable {
 
 /// A row of `down_records`: a record as the server has it.
 struct DownRecordRow: CheckedRecord, Sendable {
-  enum Column: String, SQLiteColumn {
-    case content, id
-    case localID = "local_id"
-    case version, time, fields, checksum
-  }
+  enum Column: String, SQLiteColumn { case content, id, localID, version, time, fields, checksum }
 
   var content: Int64 = 0
   var id = RecordID.unread

@@ -133,7 +133,6 @@ extension IDRuns {
     count = runs.reduce(0) { $0 + $1.count }
   }
 
-  /// Whether an id of one is in the other.
   func overlaps(_ other: IDRuns) -> Bool {
     runs.contains { run in other.runs.contains { $0.first <= run.last && run.first <= $0.last } }
   }

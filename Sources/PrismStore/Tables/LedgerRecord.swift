@@ -5,12 +5,8 @@ import PrismSQLite
 struct LedgerRecord: CheckedRecord, Sendable {
   enum Column: String, SQLiteColumn {
     case namespace, kind, stored, waiting, claimed, delivered, expired, evicted, cleared, dead, removed, corrupt, bytes
-    case sequence
-    case newestCrash = "newest_crash"
-    case newestRealtime = "newest_realtime"
-    case newestRest = "newest_rest"
-    case lastAccepted = "last_accepted"
-    case checksum, segments, spent, kept, overwritten, ring
+    case sequence, newestCrash, newestRealtime, newestRest, lastAccepted, checksum, segments, spent, kept, overwritten
+    case ring
   }
 
   var queue = QueueID(namespace: 0, kind: .meta)

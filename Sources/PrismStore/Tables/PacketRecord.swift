@@ -4,12 +4,7 @@ import PrismSQLite
 /// A row of `packets`: a packet in flight and the rows that belong to it.
 struct PacketRecord: CheckedRecord, Sendable {
   enum Column: String, SQLiteColumn {
-    case id, namespace, kind, position
-    case createdTime = "created_time"
-    case bytes
-    case hasClientIDs = "has_client_ids"
-    case header
-    case members, checksum, rule
+    case id, namespace, kind, position, createdTime, bytes, hasClientIDs, header, members, checksum, rule
   }
 
   /// The most rows that a record may name; a damaged one could name more.

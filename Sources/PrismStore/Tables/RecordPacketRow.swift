@@ -3,11 +3,7 @@ import PrismSQLite
 
 /// A row of `record_packets`: a packet of operations in flight.
 struct RecordPacketRow: CheckedRecord, Sendable {
-  enum Column: String, SQLiteColumn {
-    case id, namespace, position
-    case createdTime = "created_time"
-    case header, items, checksum
-  }
+  enum Column: String, SQLiteColumn { case id, namespace, position, createdTime, header, items, checksum }
 
   var id = PacketID.zero
   var namespace = 0
@@ -41,7 +37,6 @@ struct RecordOperationRow: CheckedRecord, Sendable {
   var packet = PacketID.zero
   /// Its place in the packet, from 0.
   var place = 0
-  /// The record's number.
   var record: Int64 = 0
   var table = 0
   var op = ""

@@ -4,16 +4,16 @@ import PrismSQLite
 /// A row of `records`: one record, or the tombstone of a deleted one.
 struct RecordRow: CheckedRecord, Sendable {
   enum Column: String, SQLiteColumn {
-    case number, tab, id
-    case serverID = "server_id"
-    case state, sent, flags, next, version
-    case changedTime = "changed_time"
-    case position, refusal, fields, checksum, base, owner
+    case number, tab, id, serverID, state, sent, flags, next, version, changedTime, position, refusal, fields, checksum
+    case base, owner
   }
 
   private static let (changedFlag, knownFlag): (Int64, Int64) = (1, 2)
   /// The highest: rows of refused records have at least this value.
   static let refusedFlag: Int64 = 4
+
+  /// Deletions of a table that are kept after the server carried them out: the last ones.
+  static let keptDeletionsMax = 1000
 
   /// 0 before it is inserted.
   var number: Int64 = 0
@@ -67,9 +67,13 @@ struct RecordRow: CheckedRecord, Sendable {
       | (standing.isRefused ? Self.refusedFlag : 0)
   }
 
+  /// The server carried the deletion out. It is kept for a store that has the record again, under a number of its own for the table.
+  var isKeptDeletion: Bool { table < 0 }
+  static func keptTable(of table: Int) -> Int { -table }
+  /// The number of the table that declares it.
+  var declaredTable: Int { abs(table) }
   /// It exists for programs.
   var isThere: Bool { standing.state != .delete }
-  /// The id by which the server knows it.
   var knownID: RecordID { serverID ?? id }
 
   var value: StoredRecord {

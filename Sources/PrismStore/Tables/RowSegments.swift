@@ -216,7 +216,6 @@ struct RowSegment: Sendable {
 
   var isRing: Bool { kept != nil }
 
-  /// Its table is empty.
   mutating func empty() { self = RowSegment(number: number, first: first, isRing: isRing) }
 }
 

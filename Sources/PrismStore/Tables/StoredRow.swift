@@ -5,11 +5,7 @@ import PrismSQLite
 struct StoredRow: SQLiteRecord {
   /// In the order of the tables; tables of metas have no payload.
   enum Column: String, SQLiteColumn {
-    case id, type
-    case createdTime = "created_time"
-    case context, flags, size, checksum
-    case reportID = "report_id"
-    case body, payload
+    case id, type, createdTime, context, flags, size, checksum, reportID, body, payload
   }
 
   var id: Int64
@@ -86,11 +82,7 @@ extension StoredRow {
 
 /// The columns of a row without its body.
 struct RowHead {
-  enum Column: String, SQLiteColumn {
-    case id, size
-    case createdTime = "created_time"
-    case flags, context
-  }
+  enum Column: String, SQLiteColumn { case id, size, createdTime, flags, context }
 
   let id: Int64
   let size: Int

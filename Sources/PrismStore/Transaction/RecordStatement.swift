@@ -35,6 +35,12 @@ enum RecordStatement {
     SELECT \(records) FROM records
     WHERE tab = :tab AND flags >= \(RecordRow.refusedFlag) AND number > :after ORDER BY number LIMIT :limit
     """)
+  static let forgetDeletions = SQL(
+    """
+    DELETE FROM records WHERE tab = :tab AND next > 0 AND position <= (
+      SELECT position FROM records WHERE tab = :tab AND next = \(RecordState.delete.rawValue) AND next > 0
+      ORDER BY position DESC LIMIT 1 OFFSET \(RecordRow.keptDeletionsMax))
+    """)
   static let insertPacket = SQL(RecordPacketRow.insert(into: "record_packets", "OR REPLACE"))
   static let deletePacket = SQL("DELETE FROM record_packets WHERE id = :id")
   static let shiftPackets = SQL(
@@ -122,6 +128,6 @@ enum DownStatement {
 extension SQLiteColumn {
   /// The columns of a table under another name.
   fileprivate static func list(of alias: String) -> String {
-    allCases.map { "\(alias).\($0.rawValue)" }.joined(separator: ", ")
+    allCases.map { "\(alias).\($0.sqlName)" }.joined(separator: ", ")
   }
 }

@@ -61,7 +61,6 @@ final class StoreMemory {
 
 /// The configuration's policies for stored rows, and what they did, by namespace.
 struct PolicyState {
-  /// Rows that were dropped.
   struct Dropped {
     var rows = 0
     var oldestSequence: Int64 = .max

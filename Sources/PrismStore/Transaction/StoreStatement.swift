@@ -36,7 +36,6 @@ extension QueueID {
   fileprivate var payloadColumn: String { kind.hasPayload ? "payload" : "NULL" }
 }
 
-/// Statements on one table of a queue.
 enum RowStatement {
   case walk, walkBack, walkHeads, first, exists
   /// Without a condition: SQLite frees the table's pages without writing them.
@@ -48,11 +47,7 @@ enum RowStatement {
   case changeBody
 
   /// The column that `clientIDsInRange` reads.
-  enum ClientIDColumn: String, SQLiteColumn {
-    case id
-    case reportID = "report_id"
-    case context
-  }
+  enum ClientIDColumn: String, SQLiteColumn { case id, reportID, context }
 
   /// Those of `typesOfRange`.
   enum TypeColumn: String, SQLiteColumn { case type, rows, size }

@@ -144,7 +144,6 @@ extension PlainOperations {
 }
 
 extension StoreOperations {
-  /// The store's state in memory.
   var state: StoreState {
     _read { yield transaction.memory.state }
     nonmutating _modify { yield &transaction.memory.state }

@@ -47,8 +47,6 @@ public struct ClaimedPacket: Sendable {
   public var namespace: NamespaceName
   /// The kind of the rows.
   public var kind: RowKind
-  /// Milliseconds since 1970, when it was claimed.
-  public var createdTime: Int64
   /// The value of `Prism-Ledger`: the ledger when the packet was made.
   public var ledgerHeader: String
   /// The lines of the meta block, joined with a line feed: rows, and what they have in common (docs/packet.md, "Common
@@ -63,12 +61,11 @@ public struct ClaimedPacket: Sendable {
   public var clock: ClockSetting
 
   public init(
-    id: PacketID, namespace: NamespaceName, kind: RowKind, createdTime: Int64, ledgerHeader: String, metas: [UInt8],
-    itemCount: Int, payloads: [[UInt8]], clock: ClockSetting
+    id: PacketID, namespace: NamespaceName, kind: RowKind, ledgerHeader: String, metas: [UInt8], itemCount: Int,
+    payloads: [[UInt8]], clock: ClockSetting
   ) {
-    (self.id, self.namespace, self.kind, self.createdTime) = (id, namespace, kind, createdTime)
-    (self.ledgerHeader, self.metas, self.itemCount, self.payloads) = (ledgerHeader, metas, itemCount, payloads)
-    self.clock = clock
+    (self.id, self.namespace, self.kind, self.ledgerHeader) = (id, namespace, kind, ledgerHeader)
+    (self.metas, self.itemCount, self.payloads, self.clock) = (metas, itemCount, payloads, clock)
   }
 }
 
@@ -76,13 +73,9 @@ public struct ClaimedPacket: Sendable {
 public struct PacketInFlight: Sendable, Equatable {
   /// The id of the packet.
   public var id: PacketID
-  /// The time of the claim, in milliseconds since 1970.
-  public var createdTime: Int64
   /// Rows in the packet.
   public var itemCount: Int
-  public init(id: PacketID, createdTime: Int64, itemCount: Int) {
-    (self.id, self.createdTime, self.itemCount) = (id, createdTime, itemCount)
-  }
+  public init(id: PacketID, itemCount: Int) { (self.id, self.itemCount) = (id, itemCount) }
 }
 
 /// Which waiting changes of records the next packet may take.

@@ -8,6 +8,8 @@ public struct QueueStatus: Sendable, Equatable {
   public var bytes: Int
   /// The same of kept rows.
   public var keptBytes = 0
+  /// Waiting rows that something on the way did not let through: others go on.
+  public var setBack = 0
   /// How long the oldest row is held that waits or is in flight; nil if there is no such row.
   public var oldestAge: Duration?
   /// Reports of the namespace that filters kept from becoming rows; of metas only.

@@ -82,7 +82,6 @@ final class HealthState: Sendable {
     enter(state)
   }
 
-  /// A database was set aside.
   func wasSetAside(_ cause: String) {
     let end = time.uptime + .seconds(86_400)
     note {

@@ -62,7 +62,6 @@ struct ReceiptCheck: Sendable {
     }
   }
 
-  /// The packet that a receipt names.
   static func packetID(named receipt: String) -> PacketID? {
     let words = receipt.split(separator: " ", omittingEmptySubsequences: false)
     return words.count <= 2 ? words.first.flatMap { PacketID(String($0)) } : nil

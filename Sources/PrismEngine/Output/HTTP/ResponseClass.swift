@@ -82,7 +82,6 @@ private struct AnswerBody {
   var isDuplicate = false
   /// nil if there is no code, or one that this version does not know.
   var code: PacketRefusal?
-  /// The packet that the answer is for.
   var packetID: PacketID?
   /// The receiver's clock, in milliseconds since 1970.
   var time: Int64?

@@ -1,6 +1,5 @@
 import PrismProtocol
 
-/// Counts the lines of a body of reports.
 enum BodyLines {
   /// - Returns: how many lines there are, payloads that follow lines left out; `max` + 1 where there are more.
   static func count(_ body: Span<UInt8>, max: Int, lineBytesMax: Int) -> Int {

@@ -18,7 +18,6 @@ struct RecordRoute {
   /// How long a list that is still the known one waits for a change.
   private(set) var waitSeconds = 0
 
-  /// Whether a path is one of records.
   static func takes(_ path: String) -> Bool { path.hasPrefix(prefix) }
 
   /// - Throws: 400, 405, 415.

@@ -122,7 +122,6 @@ extension CrashSpool {
     return isSettled ? .more : .mustWait
   }
 
-  /// The reports of one commit.
   private static func part(of reports: [SpoolListing.Report]) -> ArraySlice<SpoolListing.Report> {
     var bytes = 0
     let end = reports.prefix(reportsMax).firstIndex { report in
@@ -134,7 +133,9 @@ extension CrashSpool {
 
   private func source(of userID: UInt32) -> SubmissionSource {
     let peer = ReportingPeer(userID: userID, groupIDs: SystemAccounts.groupIDs(ofUser: userID), processID: 0)
-    return SubmissionSource(peer: peer, sessionID: "crash-spool")
+    var mending = Mending()
+    mending.leavesPayloadOut = true
+    return SubmissionSource(peer: peer, mending: mending, sessionID: "crash-spool")
   }
 
   private func submission(
@@ -195,14 +196,22 @@ extension CrashSpool {
 
   /// For good: its files stay for a while under other names.
   private func refuse(_ report: SpoolListing.Report, _ refusal: Refusal, _ folder: SpoolFolder) {
-    for file in [report.meta, report.payload].compactMap({ $0 }) where !folder.setAside(file.name) {
+    refuse([report.meta] + (report.payload.map { [$0] } ?? []), refusal.message, folder)
+  }
+
+  private func refuse(_ files: [SpoolListing.File], _ cause: String, _ folder: SpoolFolder) {
+    for file in files where !folder.setAside(file.name) {
       _ = folder.remove(file.name)  // what can't be renamed must not be read again and again
     }
     parts.count(.init(input: "crash_spool", status: 422))
-    refused.note(report.meta.name, userID: report.meta.userID, cause: refusal.message)
+    refused.note(files[0].name, userID: files[0].userID, cause: cause)
   }
 
   private func clean(_ listing: SpoolListing, bytesMax: Int, but served: Set<UInt32>, _ folder: SpoolFolder) {
+    // A file that ends in .json was finished by its program.
+    for file in listing.others where file.name.hasSuffix(".json") && folder.isThere(file) {
+      refuse([file], "its name is not NAMESPACE.TYPE.ID.json", folder)
+    }
     left.others = listing.leftovers(left.others, uptime: parts.time.uptime)
     for name in SpoolListing.expired(left.others, uptime: parts.time.uptime) { _ = folder.remove(name) }
     let excess = listing.excess(bytesMax: bytesMax, filesMax: Self.userFilesMax, but: served)

@@ -2,7 +2,6 @@ import Glibc
 import PrismBase
 import PrismProtocol
 
-/// The folder of the crash spool, open.
 final class SpoolFolder: Sendable {
   struct Fault: Error, CustomStringConvertible { let description: String }
 
@@ -50,7 +49,6 @@ final class SpoolFolder: Sendable {
     }
   }
 
-  /// Whether the file is still the one of the listing.
   func isThere(_ file: SpoolListing.File) -> Bool {
     var facts = stat()
     return fstatat(descriptor, file.name, &facts, AT_SYMLINK_NOFOLLOW) == 0

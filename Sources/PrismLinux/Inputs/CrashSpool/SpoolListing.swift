@@ -1,10 +1,10 @@
 import Glibc
 import PrismBase
+import PrismPacket
 import PrismProtocol
 
 /// The files of the crash spool at one moment.
 struct SpoolListing: Sendable {
-  /// A regular file.
   struct File: Sendable, Equatable {
     var name: String
     var userID: UInt32
@@ -201,19 +201,32 @@ struct SpoolFileName: Hashable, Sendable {
   let type: ReportType
   let reportID: ReportID
   let content: Content
+  /// The name without its suffix.
+  let stem: String
 
   /// A type may have dots; the other parts may not. - Returns: nil if the name is of another form.
   init?(_ name: String) {
     let parts = name.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count >= 4, let content = Self.contents[String(parts[parts.count - 1])],
-      let namespace = NamespaceName(String(parts[0])), let reportID = ReportID(String(parts[parts.count - 2])),
+      let namespace = NamespaceName(String(parts[0])), let reportID = Self.id(parts[parts.count - 2]),
       let type = ReportType(parts[1..<(parts.count - 2)].joined(separator: "."))
     else { return nil }
     (self.namespace, self.type, self.reportID, self.content) = (namespace, type, reportID, content)
+    stem = parts.dropLast().joined(separator: ".")
   }
 
   private static let contents: [String: Content] = ["json": .meta, "payload": .payload]
 
-  /// The name without its suffix.
-  var stem: String { "\(namespace).\(type).\(reportID)" }
+  /// The program that gave the name has died. An id with other signs gets their hexadecimal digits, and one that is too long is cut
+  /// before its checksum.
+  private static func id(_ text: Substring) -> ReportID? {
+    if let id = ReportID(String(text)) { return id }
+    guard !text.isEmpty else { return nil }
+    let mended = text.utf8.map { byte in
+      let sign = String(UnicodeScalar(byte))
+      return ReportID(sign) == nil ? "_" + Hex.encode([byte]) : sign
+    }.joined()
+    let digest = (try? Checksum.sha256(Array(text.utf8))) ?? ""
+    return ReportID(mended) ?? ReportID("\(mended.prefix(40))_\(digest.prefix(16))")
+  }
 }

@@ -7,7 +7,6 @@ import PrismProtocol
 /// Reports conflicts of records as `recordConflict` in their namespace, if its monitor list has that type (docs/records.md,
 /// "Both sides").
 public actor ConflictReports {
-  /// The type of the reports.
   private static let type = "recordConflict"
   /// Bytes of both values together that are in a report; larger ones are left out.
   private static let valuesBytesMax = 8192

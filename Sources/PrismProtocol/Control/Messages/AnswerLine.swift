@@ -5,6 +5,9 @@ public struct AnswerLine: Sendable {
 
   public init(_ json: JSONValue) { self.json = json }
 
+  /// It is the answer to a report: the ingest socket was asked.
+  public var isOfIngest: Bool { json["status"]?.string != nil }
+
   /// nil if the line has no such member.
   public subscript<Value: ControlValue>(member: AnswerMember<Value>) -> Value? {
     json[member.name].flatMap { Value(controlJSON: $0) }

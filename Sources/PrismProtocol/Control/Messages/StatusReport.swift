@@ -10,6 +10,8 @@ public struct StatusReport: ControlMessage {
   public var generation = 0
   /// Why the last reload was refused; empty if it was not.
   public var configFaults: [String] = []
+  /// Faults that no other member says, as the log has them: of an input that can't read its source.
+  public var faults: [String] = []
   /// The network and its kind.
   public var network = NetworkReport()
   /// The memory of the daemon.
