@@ -58,15 +58,10 @@ private struct ReadingAnswers {
 
   private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let filter = try ReportFilter(request, reader.scope)
-    var page = ReportPage(limit: filter.limit)
-    do throws(StoreFailure) {
-      if let queries = collector.store.queries {
-        page = try await ReportScan(queries: queries, time: collector.time).page(filter, collector.store.page)
-      } else {
-        page.add(try await collector.store.page(filter))
-      }
-    } catch { throw CollectorRefusal.unreadable }
-    return page.answer
+    let scan = ReportScan(queries: collector.store.queries, time: collector.time)
+    do throws(StoreFailure) { return try await scan.page(filter, collector.store.page).answer } catch {
+      throw CollectorRefusal.unreadable
+    }
   }
 
   /// - Parameter path: `ID` or `ID/payload`.

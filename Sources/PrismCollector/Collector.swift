@@ -62,7 +62,8 @@ public final class Collector: Sendable {
     counts.set(
       .init(
         store: store.figures, storeFails: store.failure != nil, heldPackets: queue.heldCount,
-        memoryBytes: openers.memory.usedBytes, outputs: await OutputRunner.figures(of: outputs),
+        memoryBytes: openers.memory.usedBytes, quotas: store.quotas.figures,
+        limitedDevices: devices.admission.limitedCount, outputs: await OutputRunner.figures(of: outputs),
         now: time.unixMilliseconds))
   }
 
@@ -95,7 +96,7 @@ public final class Collector: Sendable {
       if !isCarried { try await access.checkSender(request) }
       let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : request.arrivalTime(by: time))
       known = delivery
-      let sender = SenderCheck(devices, delivery, bytes: isCarried ? nil : request.body.count)
+      let sender = SenderCheck(devices, delivery)
       if !isCarried { try devices.check(sender.device) }
       var packet = try await openers.open(delivery, body: request.body, sender)
       isProven = true
@@ -146,6 +147,9 @@ public final class Collector: Sendable {
         410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")
       refusal.unixMilliseconds = time.unixMilliseconds
       throw refusal
+    case .overQuota(let overdraft):
+      devices.admission.note(overdraft)
+      throw overdraft.refusal
     case .predecessorMissing:
       throw CollectorRefusal(425, "the packet before this one is missing; send that one first")
     }

@@ -1,7 +1,6 @@
 import PrismBase
 import PrismConfig
 import PrismHTTP
-import PrismPacket
 import PrismProtocol
 
 /// The rights of senders and readers: their bearer tokens, and the names that the collector may be asked by.
@@ -11,9 +10,7 @@ struct CollectorAccess: Sendable {
   /// Of readers, those who change first.
   private let roles: [(role: ReaderIdentity.Role, tokens: TokenAuthenticator)]
   private let hosts: HostCheck
-  /// Wrong tokens of senders, and of readers.
   private let wrongTokens: SignInLimit, signIns: SignInLimit
-  /// The state that all readers share.
   let page: PageState
   let endedSessions: EndedSessions
   /// nil: who reads and changes is not noted.

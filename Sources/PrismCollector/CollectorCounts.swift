@@ -10,7 +10,6 @@ final class CollectorCounts: Sendable {
     var reports: [String: Int] = [:]
     var causes: [String: Int] = [:]
     var totals = (bytes: 0, crashes: 0)
-    /// Operations of devices that lost.
     var lostOperations = 0
     var outcomes: [Counter: [String: Int]] = [:]
     var gauges = Gauges()
@@ -38,6 +37,8 @@ final class CollectorCounts: Sendable {
     var store: StoreCounts?
     var storeFails: Bool
     var heldPackets: Int, memoryBytes: Int
+    var quotas: [Quotas.Figure]
+    var limitedDevices: Int
     var outputs: [(name: String, figures: OutputRunner.Figures)]
     /// Milliseconds since 1970.
     var now: Int64
@@ -48,7 +49,6 @@ final class CollectorCounts: Sendable {
     var resolved: Int, regressed: Int
   }
 
-  /// The state of remote configuration.
   struct RemoteGauges: Sendable, Equatable {
     var version: Int64
     var faults: Int, devices: Int, failed: Int
@@ -57,8 +57,8 @@ final class CollectorCounts: Sendable {
   /// Values of labels that have a counter before their first event: `increase` sees no first one.
   private enum Known {
     static let causes =
-      PacketRefusal.allCases.map(\.rawValue) + [403, 404, 405, 409, 425, 429, 500, 503].map { "status\($0)" }
-    static let packets = ["stored", "duplicate", "refused_429", "refused_503"]
+      PacketRefusal.allCases.map(\.rawValue) + [403, 404, 405, 409, 425, 429, 500, 503, 507].map { "status\($0)" }
+    static let packets = ["stored", "duplicate", "refused_429", "refused_503", "refused_507"]
   }
 
   private let state = Mutex(State())
@@ -184,6 +184,15 @@ final class CollectorCounts: Sendable {
     .init("prism_collector_store_failing", .gauge, "1: the last call of the store failed.", \.storeFails),
     .init("prism_collector_held_packets", .gauge, "Packets that wait for their predecessor.", \.heldPackets),
     .init("prism_collector_packet_memory_bytes", .gauge, "Memory of the packets that are open.", \.memoryBytes),
+    .init(
+      "prism_collector_limited_devices", .gauge, "Devices that sent what they may in a day, and wait for the next one.",
+      \.limitedDevices),
+    .init("prism_collector_quota_rows", .gauge, "Reports at rest of the fullest namespaces that have a quota.") {
+      $0.quotas.map { ([("namespace", $0.namespace)], Int($0.rows)) }
+    },
+    .init("prism_collector_quota_max_rows", .gauge, "Their quotas.") {
+      $0.quotas.map { ([("namespace", $0.namespace)], Int($0.rowsMax)) }
+    },
   ]
 
   private static let ofStore: [Metric<StoreCounts>] = [

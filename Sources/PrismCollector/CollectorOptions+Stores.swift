@@ -11,11 +11,12 @@ extension CollectorOptions {
     if let target = store {
       if let warning = target.tlsWarning { log.warning(warning) }
       var store = PostgreSQLPacketStore.Options(target: target, log: log)
-      (store.retention, store.commitDeadline, store.time) = (retention, self.commitDeadline, time)
+      (store.retention, store.quotas) = (retention, Quotas(self.limits))
+      (store.commitDeadline, store.time) = (self.commitDeadline, time)
       return try PostgreSQLPacketStore(store)
     }
     var store = SQLitePacketStore.Options(folder: state, log: log)
-    (store.retention, store.time) = (retention, time)
+    (store.retention, store.quotas, store.time) = (retention, Quotas(self.limits), time)
     return try SQLitePacketStore(store)
   }
 

@@ -50,6 +50,15 @@ public struct CollectorOptions: Sendable {
   /// Of debug files.
   package var symbolFolder: SymbolFolder { SymbolFolder(FilePath.joined(state, "symbols")) }
 
+  /// Programs that are missing for what is set or stored.
+  package var symbolWarnings: [String] {
+    let isMissing = configuration.debuginfod != nil && !DebugFileSource.isInstalled
+    return [
+      symbolFolder.warning,
+      isMissing ? "\(DebugFileSource.program) is missing, so no debug file comes: install debuginfod" : nil,
+    ].compactMap(\.self)
+  }
+
   /// The remote configuration that `GET /prism/config` serves.
   public struct Remote: Sendable {
     /// Of namespace files.

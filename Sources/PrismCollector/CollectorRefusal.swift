@@ -10,7 +10,6 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   var retryAfterSeconds: Int?
   /// Of a 405: the methods of the path.
   var allowed: [HTTPRequest.Method] = []
-  /// The predecessor that is missing.
   var missing: PacketID?
   /// The packet that is refused. A sender believes a refusal that names its packet at once.
   var packetID: PacketID?
@@ -31,6 +30,13 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     (self.status, self.code, self.message, self.retryAfterSeconds) = (status, code, message, retryAfterSeconds)
   }
 
+  /// A sender asks again after an hour at the latest, so that a mended limit is noticed. Jitter of a quarter: many that get
+  /// the same time come back at different ones.
+  init(_ status: Int, _ message: String, retryAfter wait: Duration) {
+    let seconds = min(wait / .seconds(1), 3600) * (1 + Double.random(in: 0...0.25))
+    self.init(status, message, retryAfterSeconds: max(1, Int(seconds.rounded(.up))))
+  }
+
   /// The packet itself is refused, now and later. Without proof of its sender a stranger could name any packet. One that is
   /// too old (410) is noted by `PacketQueue`.
   var isForGood: Bool {
@@ -42,7 +48,6 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     }
   }
 
-  /// The body of the answer.
   var text: String {
     var members = [JSONValue.Member("message", .string(message))]
     if let code { members.append(.init("code", .string(code.rawValue))) }
@@ -108,7 +113,7 @@ extension CollectorRefusal {
   private static let titles = [
     400: "Bad request", 401: "Not signed in", 403: "Forbidden", 404: "Not found", 405: "Method not allowed",
     409: "Conflict", 412: "Precondition failed", 413: "Too large", 415: "Wrong content type", 422: "Not taken",
-    429: "Too many requests", 503: "Not available",
+    429: "Too many requests", 503: "Not available", 507: "Quota used up",
   ]
 
   /// The refusal as problem details (RFC 9457), for the API's clients.

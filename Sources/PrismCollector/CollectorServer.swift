@@ -24,7 +24,7 @@ public struct CollectorServer: Sendable {
 
   init(_ collector: Collector) throws {
     self.collector = collector
-    if let warning = collector.options.symbolFolder.warning { collector.log.warning(warning, [:]) }
+    for warning in collector.options.symbolWarnings { collector.log.warning(warning, [:]) }
     let options = collector.options
     let owner = collector.ownerServer()
     var network: HTTPServer?
@@ -54,11 +54,12 @@ public struct CollectorServer: Sendable {
     upkeep = Task { await collector.keepUp() }
     let readers: [@Sendable () async -> Void] = [
       CrashWatch(collector).run, DeviceWatch(collector: collector).run, NoticeWatch(collector: collector).run,
-      { await collector.remote?.guards.run(collector) },
+      { await collector.remote?.guards.run(collector) }, QuotaWatch(collector: collector).run,
     ]
     watches =
       readers.map { watch in Task(executorPreference: BackgroundExecutor.shared) { await watch() } } + [
-        Task { await collector.access.audit?.run() }, Task { await JobRunner(collector: collector).run() },
+        Task { await collector.access.audit?.run() }, Task { await DebugFileSource(collector)?.run() },
+        Task { await JobRunner(collector: collector).run() },
       ]
     Task { await collector.beginAdmission() }
     let tellers = options.notices.map { NoticeSender($0, collector) }
@@ -73,6 +74,7 @@ public struct CollectorServer: Sendable {
     for watch in watches { watch.cancel() }
     for output in outputs { output.cancel() }
     collector.access.page.tailing.close()
+    collector.access.page.reading.close()
     await collector.queue.close()  // packets that are held would hold up the stop
     await withTaskGroup { group in
       for server in readers + [senders] { group.addTask { await server.stop() } }
@@ -92,10 +94,11 @@ extension HTTPServerOptions {
 }
 
 extension TimeSource {
-  /// Looks until the task is cancelled. - Parameter look: returns whether more is due: then the next one is after `pause`.
-  func keepLooking(each interval: Duration, pause: Duration = .zero, _ look: @Sendable () async -> Bool) async {
+  /// Looks until the task is cancelled. - Parameter look: returns whether more is due: then the next one is after `pause`. Its
+  /// errors are in the log already.
+  func keepLooking(each interval: Duration, pause: Duration = .zero, _ look: @Sendable () async throws -> Bool) async {
     while !Task.isCancelled {
-      let isMoreDue = await look()
+      let isMoreDue = (try? await look()) ?? false
       do { try await sleep(for: isMoreDue ? pause : interval) } catch { return }  // the collector stops
     }
   }
@@ -132,9 +135,7 @@ extension Collector {
     while !Task.isCancelled {
       refusals.flush()
       var isMoreDue = (try? await store.maintain()) ?? false  // the store logs its failures
-      if !isMoreDue, let records = store.recordStore {
-        isMoreDue = await commands.delete(from: records, time, log)
-      }
+      if !isMoreDue { isMoreDue = await commands.delete(from: store, time, log) }
       if !isMoreDue { await openers.dictionaries?.maintain() }
       do { try await time.sleep(for: isMoreDue ? .milliseconds(5) : .seconds(60)) } catch { return }  // it stops
     }

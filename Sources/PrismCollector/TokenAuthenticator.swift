@@ -4,7 +4,6 @@ import PrismPacket
 import PrismProtocol
 import Synchronization
 
-/// A token of a file.
 struct KnownToken: Sendable, Equatable {
   /// SHA-256, in hexadecimal digits.
   let hash: String

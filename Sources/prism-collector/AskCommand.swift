@@ -90,12 +90,16 @@ private enum Asking {
       (reporting, rows, bytes) = (reporting + 1, rows + (ring["kept"]?.int ?? 0), bytes + held)
       most -= max(0, question.bytesMax - held)
     }
-    if question.want != .rows { most = 0 }
-    let known = "\(reporting) of them reported in the last 3 hours: \(rows) of \(question.type), \(bytes >> 10) KiB"
+    let known =
+      reporting == 0
+      ? "how many of them are \(question.type) is not known: no device sent ringHealth in the last 3 hours"
+      : "\(rows) of \(question.type), \(bytes >> 10) KiB, on \("device".counted(reporting)) that sent ringHealth in the last 3 hours"
+    let cost = question.want == .rows ? "at most \((most + 1023) >> 10) KiB of reports leave" : "no report leaves"
     StandardStreams.say(
       """
-      prism-collector: \(devices.count) devices, which keep \(kept) reports; \(known)
-      prism-collector: at most \((most + 1023) >> 10) KiB of reports leave
+      prism-collector: \("device".counted(devices.count)), with \("kept report".counted(kept)) of all types
+      prism-collector: \(known)
+      prism-collector: \(cost)
 
       """)
     return devices
@@ -113,22 +117,39 @@ private enum Asking {
       do { try await time.sleep(for: .seconds(1)) } catch { break }
       answer = try await desk.get(path)
     }
-    for row in line.isJSON ? [answer.text] : text(id, answer) { print(row) }
+    if line.isJSON { print(answer.text) } else { show(id, answer, line) }
     return isWaiting() ? 75 : 0
   }
 
-  private static func text(_ id: String, _ answer: JSONValue) -> [String] {
-    func row(_ value: JSONValue, _ names: [String]) -> String {
-      names.map { name in (value[name].map { $0.string ?? $0.text } ?? "-").printable }.joined(separator: "\t")
-    }
+  private static func show(_ id: String, _ answer: JSONValue, _ line: CollectorLine) {
     let states = (answer["states"]?.object ?? []).map { "\($0.value.text) \($0.key)" }.joined(separator: ", ")
-    let cost = "\(answer.shown("looked") ?? "") looked at in \(answer.shown("ms") ?? "") ms"
-    let head =
-      "\(id): \(states); \(answer.shown("rows") ?? "") reports, \(answer.shown("bytes") ?? "") bytes; \(cost)"
-    let names = ["value", "count", "sum", "min", "p50", "p90", "p95", "p99", "max", "error"]
+    let cost = "\(answer["looked"]?.int ?? 0) looked at in \(answer["ms"]?.int ?? 0) ms"
+    print(
+      "\(id): \(states); \("report".counted(answer["rows"]?.int ?? 0)), \(answer["bytes"]?.int ?? 0) bytes; \(cost)")
     var groups = answer["groups"]?.array ?? []
     if let others = answer["others"], others["count"] != 0 { groups.append(others) }
-    return [head] + (groups.isEmpty ? [] : [names.joined(separator: "\t")]) + groups.map { row($0, names) }
-      + (answer["devices"]?.array ?? []).map { row($0, ["device", "state", "rows", "bytes", "message"]) }
+    let names = "value count sum min p50 p90 p95 p99 max error"
+    let numbers = Listing(line, names)
+    for group in groups {
+      numbers.add(
+        group,
+        names.split(separator: " ").map { $0 == "error" ? Self.percent(group["error"]) : Self.short(group[String($0)]) }
+      )
+    }
+    if !groups.isEmpty { _ = numbers.end() }
+    _ = Listing(line, "device state rows bytes message").all(answer["devices"])
+  }
+
+  /// Five digits: no number of a sketch is better.
+  private static func short(_ value: JSONValue?) -> String? {
+    guard let number = value?.double, value?.int == nil, number.isFinite, number != 0 else {
+      return value?.isNull == false ? value?.string ?? value?.text : nil
+    }
+    let scale = pow(10, 4 - floor(log10(abs(number))))
+    return scale.isFinite ? "\((number * scale).rounded() / scale)" : "\(number)"
+  }
+
+  private static func percent(_ value: JSONValue?) -> String? {
+    value?.double.map { $0 == 0 ? "0" : "\(short(.double($0 * 100)) ?? "") %" }
   }
 }

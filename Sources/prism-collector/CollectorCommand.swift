@@ -111,15 +111,6 @@ struct CollectorLine: Sendable {
     await desk.end()
     return try result.get()
   }
-
-  /// One thing of a list: a line of JSON, or members of it (`JSONValue.shown`) with tabs between them.
-  func printRow(_ value: JSONValue, _ members: String) {
-    printRow(value, members.split(separator: " ").map { value.shown($0) })
-  }
-
-  func printRow(_ value: JSONValue, _ texts: [String?]) {
-    print(isJSON ? OutputText.json(value.text) : texts.map { ($0 ?? "-").printable }.joined(separator: "\t"))
-  }
 }
 
 /// Lines on standard output, for as long as they can be written.
@@ -131,7 +122,8 @@ struct LineOutput {
   mutating func add(_ line: String) -> Bool { write(Array((line + "\n").utf8)) }
 
   mutating func write(_ bytes: [UInt8]) -> Bool {
-    if !StandardStreams.write(bytes[...], to: STDOUT_FILENO) { exitCode = 74 }
+    guard exitCode == 0 else { return false }
+    if !StandardStreams.write(bytes[...], to: STDOUT_FILENO) { exitCode = outputFailed(errno) }
     return exitCode == 0
   }
 }

@@ -21,12 +21,16 @@ extension CollectorCommand {
       let records = RecordDesk(desk, namespace: namespace, table: .command, device: device)
       if let request {
         _ = try await records.put(request.id.text, fields: request.fields.text, isNew: true)
+        try await desk.note(ifUnknown: device, "the command waits for it")
         print(request.id.text)
         return 0
       }
-      var output = LineOutput()
-      try await records.list { output.add(line.isJSON ? $0 : CommandSending.text($0)) }
-      return output.exitCode
+      let listing = Listing(line, "id name state expires result")
+      try await records.list { record in
+        let value = (try? JSONValue(parsing: Array(record.utf8))) ?? .null
+        return listing.add(value, CommandSending.texts(value))
+      }
+      return listing.end()
     }
   }
 }
@@ -50,9 +54,9 @@ enum CommandSending {
            prism-collector command list --namespace NAME --device ID [--json]
            [--config PATH | the flags of prism-collector]
 
-      send  writes a command (\(CommandName.allCases.map(\.rawValue).joined(separator: ", "))) for a device, and prints its id; for many it
-            prints the id of the job (`job show`). A VALUE of
-            digits is a number, true and false are booleans, and any other is text, as is one in double quotes
+      send  writes a command for a device, and prints its id; for many it prints the id of the job (`job show`). COMMAND is
+            \(CommandName.allCases.map(\.rawValue).joined(separator: ", ")).
+            A VALUE of digits is a number, true and false are booleans, and any other is text, as is one in double quotes
       list  prints the commands that the device got or gets: id, command, state, when it expires, result. `record delete
             --table prism.command` takes one back that did not begin
 
@@ -125,15 +129,13 @@ enum CommandSending {
   }
 
   /// A record of a command for people.
-  static func text(_ record: String) -> String {
-    let value = try? JSONValue(parsing: Array(record.utf8))
-    let fields = value?["fields"]
+  static func texts(_ record: JSONValue) -> [String?] {
+    let fields = record["fields"]
     let result = fields?["result"].map { $0.string ?? $0.text }
-    let parts = [
-      value?["id"]?.string, fields?["name"]?.string, fields?["state"]?.string ?? "waiting",
-      fields?.shown("expires"),
-      result,
+    let isLong = result.map { $0.utf8.count > 120 } ?? false
+    return [
+      record["id"]?.string, fields?["name"]?.string, fields?["state"]?.string ?? "waiting", fields?.shown("expires"),
+      isLong ? "\(result?.utf8.count ?? 0) bytes (--json)" : result,
     ]
-    return parts.map { ($0 ?? "-").printable }.joined(separator: "\t")
   }
 }

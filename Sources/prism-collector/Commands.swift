@@ -10,7 +10,7 @@ extension CollectorCommand {
     let options = try line.options
     let missing = try missingFolders(of: options.outputs)
     print("the configuration has no fault")
-    for warning in [options.symbolFolder.warning].compactMap({ $0 }) + missing {
+    for warning in options.symbolWarnings + missing {
       StandardStreams.say("prism-collector: \(warning)\n")
     }
   }

@@ -13,12 +13,9 @@ extension CollectorCommand {
       let list = try await desk.whole("/crashes", query: "limit=1000")
       if line.verb == "show" {
         try await groups.show(line.operands[0])
-      } else {
-        for group in list["groups"]?.array ?? [] {
-          line.printRow(group, "fingerprint state count devices lastTime reason frame")
-        }
+        return 0
       }
-      return 0
+      return Listing(line, "fingerprint state count devices lastTime reason frame").all(list["groups"])
     }
   }
 }

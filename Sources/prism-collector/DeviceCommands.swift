@@ -24,23 +24,35 @@ extension CollectorCommand {
   }
 }
 
+extension CollectorDesk {
+  /// Says on standard error that an id may be mistyped. That is no refusal: the device may come later.
+  func note(ifUnknown device: String, _ effect: String) async throws(Fault) {
+    do throws(Fault) { _ = try await get("/device", query: "id=\(device.percentEncoded)") } catch {
+      guard error.exitCode == 1 else { throw error }
+      StandardStreams.say("prism-collector: \(error.message); \(effect) all the same\n")
+    }
+  }
+}
+
 private struct DeviceCommands {
-  static let options = [
-    ArgumentOption("--device", "ID", "with token: the only device that it is for"),
-    ArgumentOption(
-      "--tag", "NAME=TEXT", "with token: a tag of the devices that it enrolls; may be given several times"),
-    ArgumentOption("--sort", "ORDER", "with find: seen, silent, device, waiting, lost, packets or crash (device)"),
-    ArgumentOption("--namespace", "NAME", "with tag: the namespace of the tags (prism)"),
-  ]
+  static let options =
+    [
+      ArgumentOption("--device", "ID", "with token: the only device that it is for"),
+      ArgumentOption(
+        "--tag", "NAME=TEXT", "with token: a tag of the devices that it enrolls; may be given several times",
+        isRepeatable: true),
+      ArgumentOption("--sort", "ORDER", "with find: seen, silent, device, waiting, lost, packets or crash (device)"),
+      ArgumentOption("--namespace", "NAME", "with tag: the namespace of the tags (prism)"),
+    ] + CollectorCommand.answersAsJSON
 
   static let usage = """
     usage: prism-collector device COMMAND [OPERANDS] [--config PATH | the flags of prism-collector]
 
       find [EXPRESSION]       the devices that sent something and that EXPRESSION chooses, such as
-                              'tag.region = eu and seen > 1d' (docs/fleet.md), one line of JSON each
+                              'tag.region = eu and seen > 1d' (docs/fleet.md)
       tag EXPRESSION NAME=TEXT … [NAME- …]
                               gives these tags to the devices that EXPRESSION chooses, or takes them away, and prints their ids
-      list                    every device that was enrolled or revoked, one line of JSON each
+      list                    every device that was enrolled or revoked
       show DEVICE             one of them
       revoke DEVICE           its packets get 403 within 5 seconds, and it keeps its reports
       restore DEVICE          takes that back
@@ -71,17 +83,20 @@ private struct DeviceCommands {
   func run(_ line: CollectorLine) async throws(Fault) -> Int32 {
     let (values, tags) = (line.operands, line.values("--tag"))
     let deviceTags = tags.isEmpty ? nil : try DeviceFinding.tags(tags)
+    if line.verb == "revoke" {
+      try await line.ask { desk throws(Fault) in try await desk.note(ifUnknown: values[0], "it is revoked") }
+    }
     do throws(StoreFailure) {
       switch line.verb {
-      case "list": return try await list()
+      case "list": return try await list(Self.devices(line))
       case "tokens":
-        for token in try await store.tokens() { print(token.json.text) }
-        return 0
+        return Listing(line, "token keyId devices devicesMax expireTime deviceId").all(
+          .array(try await store.tokens().map(\.json)))
       case "token": return try await makeToken(values, line["--device"], deviceTags)
       case "remove-token": return found(try await store.removeToken(values[0]), "no token is named \(values[0])")
       case "forget": return found(try await store.forget(values[0]), "\(values[0]) is not enrolled")
       case "revoke", "restore": return try await set(values[0], isRevoked: line.verb == "revoke")
-      default: return try await show(values[0])
+      default: return try await show(values[0], Self.devices(line))
       }
     } catch { throw .unavailable(error.description) }
   }
@@ -91,20 +106,22 @@ private struct DeviceCommands {
     return isFound ? 0 : 1
   }
 
-  private func list() async throws(StoreFailure) -> Int32 {
+  private static func devices(_ line: CollectorLine) -> Listing {
+    Listing(line, "deviceId enrolledTime revokedTime keyId token info")
+  }
+
+  private func list(_ listing: Listing) async throws(StoreFailure) -> Int32 {
     var last = ""
     while true {
       let page = try await store.page(after: last, limit: 1000)
-      for device in page { print(device.json.text) }
-      guard let end = page.last else { return 0 }
+      guard page.allSatisfy({ listing.add($0.json) }), let end = page.last else { return listing.end() }
       last = end.id
     }
   }
 
-  private func show(_ id: String) async throws(StoreFailure) -> Int32 {
+  private func show(_ id: String, _ listing: Listing) async throws(StoreFailure) -> Int32 {
     guard let device = try await store.device(id) else { return found(false, "\(id) was neither enrolled nor revoked") }
-    print(device.json.text)
-    return 0
+    return listing.all(.array([device.json]))
   }
 
   private func set(_ id: String, isRevoked: Bool) async throws(StoreFailure) -> Int32 {

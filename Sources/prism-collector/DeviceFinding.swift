@@ -7,9 +7,9 @@ import PrismProtocol
 enum DeviceFinding {
   static func find(_ line: CollectorLine) async throws(Fault) -> Int32 {
     try await line.ask { desk throws(Fault) in
-      var output = LineOutput()
-      try await desk.devices(where: line.operands.first ?? "", sort: line["--sort"] ?? "device") { output.add($0.text) }
-      return output.exitCode
+      let listing = Listing(line, "device seenTime app version waiting lost crashTime")
+      try await desk.devices(where: line.operands.first ?? "", sort: line["--sort"] ?? "device") { listing.add($0) }
+      return listing.end()
     }
   }
 

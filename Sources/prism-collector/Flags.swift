@@ -1,16 +1,25 @@
+import Glibc
 import PrismBase
 import PrismCollector
 import PrismConfig
+import PrismProtocol
 
 /// The command line, and the files that it names.
 struct Flags {
   static let options = [
     ArgumentOption(
       "--config", "PATH",
-      "a file with all keys (docs/collector-reference.md); flags count first"),
+      """
+      a file with all keys (docs/collector-reference.md); flags count first. Without it and without
+      --key: that of a `prismd --dev` that runs, else /etc/prism/collector.yaml
+      """),
     ArgumentOption("--listen", "ADDR:PORT", "where packets are taken (127.0.0.1:8480); port 0 takes any that is free"),
-    ArgumentOption("--key", "ID=FILE", "a key of the senders: 32 or 64 hexadecimal digits, not readable by others"),
-    ArgumentOption("--seal-key", "FILE", "a private key (prismctl keys new --seal) that opens sealed payloads"),
+    ArgumentOption(
+      "--key", "ID=FILE", "a key of the senders: 32 or 64 hexadecimal digits, not readable by others",
+      isRepeatable: true),
+    ArgumentOption(
+      "--seal-key", "FILE", "a private key (prismctl keys new --seal) that opens sealed payloads",
+      isRepeatable: true),
     ArgumentOption("--state", "DIR", "the folder of the database, made when it is missing"),
     ArgumentOption(
       "--store", "URI",
@@ -47,7 +56,8 @@ struct Flags {
            prism-collector query OPTIONS                           prints stored reports (query --help)
            prism-collector record COMMAND                          reads and changes records (record --help)
            prism-collector command send | list                     commands for devices (command --help)
-           prism-collector job list | show | pause | resume        commands for many devices (job --help)
+           prism-collector job list | show | pause | resume | cancel
+                                                               commands for many devices (job --help)
            prism-collector ask TYPE OPTIONS                        asks devices for kept reports (ask --help)
            prism-collector crash list | show FINGERPRINT           groups of crashes (crash --help)
            prism-collector notice list | test | send | drop        notices to webhooks (notice --help)
@@ -81,6 +91,17 @@ struct Flags {
     "--operator-token-file": "operatorTokenFile", "--remote-config": "remoteConfig", "--signing-key": "signingKey",
   ]
 
+  private static func standardPath() throws(Fault) -> String {
+    let paths: [String] = [DevelopmentFolder.running?.path, "/etc/prism"].compactMap { folder in
+      folder.map { $0 + "/collector.yaml" }
+    }
+    guard let path = paths.first(where: { access($0, F_OK) == 0 }) else {
+      throw .usage(
+        "there is no /etc/prism/collector.yaml: name the collector's file with --config PATH (--help: all flags)")
+    }
+    return path
+  }
+
   /// - Throws: 64 for the command line, 78 for every fault of the configuration, 73 for the folder.
   init(_ arguments: Arguments) throws(Fault) {
     var path: String?
@@ -103,10 +124,7 @@ struct Flags {
       }
     }
     self.prints = prints
-    let given = Set(flags.map(\.key))
-    guard path != nil || given.contains("keys") && (given.contains("state") || given.contains("store")) else {
-      throw .usage("a state folder and at least one key are needed\n\(Self.usage)")
-    }
+    if path == nil, !flags.contains(where: { $0.key == "keys" }) { path = try Self.standardPath() }
     let configuration: CollectorConfiguration
     do throws(ConfigurationFaults) {
       configuration = try CollectorLoader(

@@ -11,15 +11,13 @@ extension CollectorCommand {
     try await line.ask { desk throws(Fault) in
       switch line.verb {
       case "list":
-        for job in try await desk.get("/jobs")["jobs"]?.array ?? [] {
-          line.printRow(
-            job, "id madeTime namespace state devices.waiting devices.sent devices.done devices.failed where")
-        }
+        return Listing(
+          line, "id madeTime namespace state devices.waiting devices.sent devices.done devices.failed where"
+        ).all(try await desk.get("/jobs")["jobs"])
       case "show":
-        try await desk.pages("/jobs/\(line.operands[0].percentEncoded)", of: "devices") {
-          line.printRow($0, "device progress changedTime result")
-          return true
-        }
+        let listing = Listing(line, "device progress changedTime result")
+        try await desk.pages("/jobs/\(line.operands[0].percentEncoded)", of: "devices") { listing.add($0) }
+        return listing.end()
       default: _ = try await desk.post("/jobs/\(line.operands[0].percentEncoded)", ["action": .string(line.verb)])
       }
       return 0

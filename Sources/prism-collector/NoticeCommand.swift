@@ -10,9 +10,8 @@ extension CollectorCommand {
     try await line.ask { desk throws(Fault) in
       switch line.verb {
       case "list":
-        for notice in try await desk.get("/notices", query: "limit=1000")["notices"]?.array ?? [] {
-          line.printRow(notice, "id time receiver state attempts result title")
-        }
+        return Listing(line, "id time receiver state attempts result title").all(
+          try await desk.get("/notices", query: "limit=1000")["notices"])
       case "test":
         let notice = try await desk.post("/notices/test", ["receiver": .string(line.operands[0])])
         print((notice["id"]?.string ?? "").printable)

@@ -14,15 +14,15 @@ extension CollectorCommand {
     return try await line.ask { desk throws(Fault) in
       switch line.verb {
       case "list":
-        for output in try await desk.get("/fleet")["outputs"]?.array ?? [] {
-          line.printRow(output, "name delivered dead failures lagSeconds holds")
-        }
+        return Listing(line, "name delivered dead failures lagSeconds holds").all(
+          try await desk.get("/fleet")["outputs"])
       case "dead":
+        let listing = Listing(line, "id time requeued cause")
         try await desk.pages(Outputs.path(of: line.operands[0]), of: "dead") { letter in
-          let texts = ["id", "time", "cause"].map(letter.shown)
-          line.printRow(letter, texts + [letter["requeued"]?.bool == true ? "requeued" : nil])
-          return true
+          let again = letter["requeued"]?.bool == true ? "yes" : "no"
+          return listing.add(letter, [letter.shown("id"), letter.shown("time"), again, letter.shown("cause")])
         }
+        return listing.end()
       default:
         var body = [JSONValue.Member("action", .string(line.verb))]
         for (name, id) in zip(["first", "last"], ids) { body.append(.init(name, .int(id ?? 0))) }
@@ -40,7 +40,7 @@ private enum Outputs {
            [--config PATH | the flags of prism-collector]
 
       list     outputs of the collector that runs: name, delivered, dead letters, failures, seconds of lag, why one holds
-      dead     dead letters of an output: the report's id, when, cause, whether it is to be handed on again
+      dead     dead letters of an output: the report's id, when, whether it is to be handed on again, cause
       requeue  hands dead letters on again, those with an id from FIRST to LAST; without them all
       drop     gives dead letters up; their reports stay stored
 

@@ -26,7 +26,8 @@ private enum QueryOptions {
     ArgumentOption("--until", "MS", "reports made before this time"),
     ArgumentOption("--time", "TIME", "the time of these: created (the default), or received"),
     ArgumentOption(
-      "--meta", "CONDITION", "a condition on a field of the meta, 'net.ms >= 100'; may be given several times"),
+      "--meta", "CONDITION", "a condition on a field of the meta, 'net.ms >= 100'; may be given several times",
+      isRepeatable: true),
     ArgumentOption("--newest", nil, "the newest first"),
     ArgumentOption("--limit", "N", "the most reports (1000)"),
     ArgumentOption("--format", "FORMAT", "ndjson, a line of JSON each (the default), or csv"),

@@ -36,7 +36,8 @@ private struct RecordRequest {
     ArgumentOption(
       "--device", "ID", "the device whose records these are; without it they are the fleet's, or all with `list`"),
     ArgumentOption(
-      "--field", "CONDITION", "with `list`: a condition on a field, 'net.mode = 4'; may be given several times"),
+      "--field", "CONDITION", "with `list`: a condition on a field, 'net.mode = 4'; may be given several times",
+      isRepeatable: true),
     ArgumentOption("--from", "LINE", "with `put` of standard input: leaves out the lines before this one"),
   ]
 

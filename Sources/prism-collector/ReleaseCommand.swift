@@ -9,7 +9,8 @@ extension CollectorCommand {
   ) { line throws(Fault) in
     try await line.ask { desk throws(Fault) in
       let releases = Releases(desk: desk, line: line)
-      if line.verb == "compare" { try await releases.compare(line.operands) } else { try await releases.list() }
+      if line.verb == "list" { return try await releases.list() }
+      try await releases.compare(line.operands)
       return 0
     }
   }
@@ -26,22 +27,26 @@ private struct Releases {
 
     \(ArgumentOption.help(CollectorCommand.answersAsJSON, column: 21))
 
-    Exit codes: 0, 64 usage, 69 the store can't be reached or a version was not in use, 78 configuration.
+    Exit codes: 0, 1 a version was not in use, 64 usage, 69 the store can't be reached, 78 configuration.
     """
 
   let desk: CollectorDesk
   let line: CollectorLine
 
-  func list() async throws(Fault) {
+  func list() async throws(Fault) -> Int32 {
     let found = try await desk.whole("/releases")
+    let listing = Listing(
+      line, "namespace app version adoption used devices crashFreeSessions crashFreeDevices crashFreeHours")
     for release in found["releases"]?.array ?? [] {
       let texts =
         ["namespace", "app", "version"].map { release[$0]?.string }
         + [Self.percent(release["adoption"]), "\((release["seconds"]?.int ?? 0) / 3600) h", release.shown("devices")]
         + ["crashFreeSessions", "crashFreeDevices", "crashFreeHours"].map { Self.percent(release[$0]) }
-      line.printRow(release, texts)
+      listing.add(release, texts)
     }
+    let code = listing.end()
     printMissing(found)
+    return code
   }
 
   func compare(_ words: [String]) async throws(Fault) {

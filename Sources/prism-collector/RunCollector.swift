@@ -25,7 +25,7 @@ func argumentsOrExit(_ words: [String]) -> (Arguments, CollectorCommand?) {
     } else {
       return (arguments, nil)
     }
-    exit(0)
+    exit(printed(0))
   } catch { exit(error.said) }
 }
 
@@ -39,8 +39,12 @@ private func arguments(_ words: [String]) throws(Fault) -> Arguments {
 /// The exit code of a command, or 74 where what it printed could not be written.
 func printed(_ code: Int32) -> Int32 {
   let fault = prism_flush_output()
-  guard code == 0, fault != 0 else { return code }
-  StandardStreams.say("prism-collector: standard output: \(String(cString: strerror(fault)))\n")
+  return code == 0 && fault != 0 ? outputFailed(fault) : code
+}
+
+/// Says why standard output failed, but for a reader that has read enough. - Returns: the exit code.
+func outputFailed(_ fault: Int32) -> Int32 {
+  if fault != EPIPE { StandardStreams.say("prism-collector: standard output: \(String(cString: strerror(fault)))\n") }
   return 74
 }
 

@@ -2,8 +2,6 @@ import PrismProtocol
 
 /// A change of a group of crashes, as an operator asks for it.
 struct CrashChange: Sendable, Equatable {
-  static let members = ["state", "build", "count", "devices", "until", "assignee", "comment", "link"]
-
   /// nil: the state stays.
   private(set) var condition: CrashState.Condition?
   private(set) var build: String?

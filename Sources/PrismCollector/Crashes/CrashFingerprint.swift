@@ -25,7 +25,11 @@ struct CrashFingerprint: Sendable, Hashable {
   ///   - frames: the innermost first.
   ///   - detail: more that is part of the key.
   init(type: String, text: String, frames: [CrashFrame], detail: Detail? = nil) {
-    let parts = Self.parts(frames, limit: detail == .frames ? CrashStack.framesMax : Self.partsMax)
+    var parts = Self.parts(frames, limit: detail == .frames ? CrashStack.framesMax : Self.partsMax)
+    // Many programs have a function with this name, such as `main`.
+    if parts.count == 1, let module = CrashFrameTable.standard.appFrames(frames).first?.module {
+      parts.append(CrashText.plain(CrashFrame.baseName(module[...])))
+    }
     var key = [type] + (parts.isEmpty ? ["", CrashText.plain(text)] : parts)
     if let detail { key += ["", detail.rawValue] + (detail == .words ? [CrashText.plain(text)] : []) }
     let hash = (try? Hashing.sha256(Array(key.joined(separator: "\n").utf8))) ?? []

@@ -12,7 +12,7 @@ struct CrashFrame: Sendable, Equatable {
   var offset: UInt64?
   /// The source file, with its path.
   var file: String?
-  /// Of the file; nil: only `text` may have it.
+  /// Of the file; nil: it is not known.
   private(set) var line: Int?
   /// The compiler put the function into its caller, the next frame.
   private(set) var isInline = false
@@ -34,11 +34,11 @@ struct CrashFrame: Sendable, Equatable {
   }
 
   /// A frame that an object describes.
-  init(text: String, name: String?, module: String?, file: String?) {
+  init(text: String, name: String?, module: String?, file: String?, line: Int? = nil) {
     self.text = text
     if let name { readName(name[...]) }
     self.module = module.map { Self.baseName($0[...]) } ?? self.module
-    self.file = file ?? self.file
+    if let file { (self.file, self.line) = (file, line) }
   }
 
   /// A function that a debug file names at the place of a frame.
@@ -126,7 +126,7 @@ struct CrashFrame: Sendable, Equatable {
       rest = rest[..<from.lowerBound]
     }
     if let at = rest.lastRange(of: " at "), rest[at.upperBound...].contains(where: { "./".contains($0) }) {
-      file = Self.path(rest[at.upperBound...])
+      setPlace(rest[at.upperBound...])
       rest = rest[..<at.lowerBound]
     }
     if let last = rest.lastRange(of: " in "), !rest[last.upperBound...].contains("("),
@@ -137,10 +137,10 @@ struct CrashFrame: Sendable, Equatable {
     }
     if file == nil, rest.hasSuffix(")"), let open = rest.lastIndex(of: "(") {
       let inner = rest[rest.index(after: open)...].dropLast()
-      if Self.isPlace(inner) { file = Self.path(inner) }
+      if Self.isPlace(inner) { setPlace(inner) }
     }
-    if file == nil, let place = Self.place(rest) {
-      file = place
+    if file == nil, Self.isPlaceAlone(rest) {
+      setPlace(rest)
     } else {
       setName(rest)
     }
@@ -170,12 +170,15 @@ struct CrashFrame: Sendable, Equatable {
     text.hasPrefix("0x") ? SymbolName.hex(text.dropFirst(2)) : UInt64(text)
   }
 
-  /// Without line and column.
-  static func path(_ text: Substring) -> String {
+  /// Takes a file with its line, and maybe a column: `shop.c:41`, `file:///srv/cart.js:7:3`.
+  mutating func setPlace(_ text: Substring) {
     var parts = text.split(separator: ":", omittingEmptySubsequences: false)
-    while parts.count > 1, parts.last?.allSatisfy({ $0.isASCII && $0.isNumber }) == true { parts.removeLast() }
+    while parts.count > 1, let last = parts.last, last.allSatisfy({ $0.isASCII && $0.isNumber }) {
+      line = Int(last)
+      parts.removeLast()
+    }
     let path = parts.joined(separator: ":")
-    return path.hasPrefix("file://") ? String(path.dropFirst(7)) : path
+    file = path.hasPrefix("file://") ? String(path.dropFirst(7)) : path
   }
 
   /// Whether a text in parentheses names a source file, and no parameters: `cart.js:7:3`, `till.c`.
@@ -186,12 +189,10 @@ struct CrashFrame: Sendable, Equatable {
     return isNumbered || text.contains(".") && !text.contains { " ,=:*&".contains($0) }
   }
 
-  /// The path of a line that is a place in a file and nothing else: `/srv/app.js:3:1`.
-  private static func place(_ text: Substring) -> String? {
-    guard !text.contains(" "), !text.contains("("), text.split(separator: ":").last?.allSatisfy(\.isNumber) == true,
-      text.contains(":"), text.contains("/") || text.contains(".")
-    else { return nil }
-    return path(text)
+  /// Whether a line is a place in a file and nothing else: `/srv/app.js:3:1`.
+  private static func isPlaceAlone(_ text: Substring) -> Bool {
+    !text.contains(" ") && !text.contains("(") && text.split(separator: ":").last?.allSatisfy(\.isNumber) == true
+      && text.contains(":") && (text.contains("/") || text.contains("."))
   }
 }
 

@@ -12,7 +12,7 @@ struct CrashFrameTable: Sendable {
 
   /// The number of the rules of grouping. A change of this table, or of how a key is made, gets the next one. States of
   /// crashes note it, and move to the groups of the new rules.
-  static let version = 4
+  static let version = 6
 
   private let exact: Set<String>
   /// Begins of names, by their first byte.
@@ -54,6 +54,7 @@ struct CrashFrameTable: Sendable {
       // Swift
       "_assertionFailure*", "_fatalErrorMessage*", "_swift_*", "swift_*", "closure in closure in _assertionFailure",
       "closure in _assertionFailure", "assertionFailure*", "fatalError*", "preconditionFailure*", "Array.subscript.*",
+      "Swift runtime failure*",
       "ContiguousArray.subscript.*", "Array._checkSubscript*", "Dictionary.subscript.*",
       "Optional.unsafelyUnwrapped.*",
       "thunk for *", "reabstraction thunk*", "partial apply for thunk*", "$sS*", "$ss*",

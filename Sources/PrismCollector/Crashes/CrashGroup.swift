@@ -1,6 +1,5 @@
 import PrismProtocol
 
-/// Crashes with one fingerprint.
 struct CrashGroup: Sendable {
   private static let devicesMax = 10_000, versionsMax = 50, namespacesMax = 50, reportsMax = 50, rulesMax = 200
   private static let similarMax = 5
@@ -57,7 +56,6 @@ struct CrashGroup: Sendable {
     reports.removeAll { $0 == crash.report }
   }
 
-  /// Whether no crash of it is of a namespace that the scope does not have.
   func isWithin(_ scope: Scope) -> Bool { namespaces.count < Self.namespacesMax && namespaces.allSatisfy(scope.has) }
 
   var firstTime: Int64 { first.time }

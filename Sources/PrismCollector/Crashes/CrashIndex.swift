@@ -16,7 +16,6 @@ actor CrashIndex {
   private(set) var cursor: Int64 = 0
   /// Fingerprints by the present rules of reports that states of earlier rules note.
   private var moved: [Int64: String] = [:]
-  /// The rules by which the crashes are grouped.
   private(set) var rules = CrashRules()
   private var reading: Task<Result<Bool, StoreFailure>, Never>?
   /// nil: frames stay as they are.
@@ -28,7 +27,6 @@ actor CrashIndex {
 
   private var isRegrouping = false
 
-  /// The namespaces of its crashes.
   private let scope: Scope
 
   init(_ scope: Scope, symbols: Symbolizer? = nil) { (self.scope, self.symbols) = (scope, symbols) }
@@ -92,7 +90,7 @@ actor CrashIndex {
 
   private func read(_ store: any PacketStore, _ time: any TimeSource) async throws(StoreFailure) -> Bool {
     let started = time.uptime
-    let newest = try await store.queries?.newestID() ?? cursor
+    let newest = try await store.queries.newestID()
     while cursor < newest, time.uptime - started < Self.budget {
       let (page, end) = try await store.reports(
         scope, of: CrashReport.type, after: cursor, upTo: newest, hasPayloads: true)
@@ -100,6 +98,11 @@ actor CrashIndex {
       cursor = end
     }
     return cursor >= newest
+  }
+
+  /// The builds that crashed and have no debug file, those with most crashes first.
+  func builds(without files: [String: SymbolFolder.File]) -> [(key: String, value: (module: String, crashes: Int))] {
+    builds.filter { files[$0.key] == nil }.sorted { ($1.value.crashes, $0.key) < ($0.value.crashes, $1.key) }
   }
 
   private func named(_ crashes: [CrashReport]) async -> [CrashReport] {

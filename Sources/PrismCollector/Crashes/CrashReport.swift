@@ -38,7 +38,6 @@ struct CrashReport: Sendable {
     fingerprint = CrashFingerprint(type: stored.type, text: words.joined(separator: " "), frames: frames)
   }
 
-  /// Names its frames.
   mutating func name(by names: [CodePlace: [SymbolName]]) {
     let named = CrashStack.named(frames, by: names)
     guard named != frames else { return }
@@ -64,6 +63,5 @@ struct CrashReport: Sendable {
 }
 
 extension OpenedPacket {
-  /// Rows of the type of crashes.
   var crashes: Int { reports.rows.count { reports.bytes[$0.type].elementsEqual(CrashReport.type.utf8) } }
 }

@@ -111,7 +111,7 @@ enum CrashStack {
         if !numbered.isLeftOut { frames.append(CrashFrame(cut(numbered.rest))) }
       } else if isNumbered, line.trimmed.hasPrefix("at ") {
         // The second line of a frame of Rust: `at ./src/main.rs:4:5`.
-        if !frames.isEmpty { frames[frames.count - 1].file = CrashFrame.path(line.trimmed.dropFirst(3)) }
+        if !frames.isEmpty { frames[frames.count - 1].setPlace(line.trimmed.dropFirst(3)) }
       } else if let own = unnumbered(line.trimmed) {
         frames.append(CrashFrame(cut(own)))
       }
@@ -173,7 +173,8 @@ enum CrashStack {
     guard !number.isEmpty else { return nil }
     let function = rest.hasPrefix(" in ") ? String(rest.dropFirst(4)) : "<module>"
     return CrashFrame(
-      text: cut("\(function) (\(file):\(number))"[...]), name: function, module: nil, file: String(file))
+      text: cut("\(function) (\(file):\(number))"[...]), name: function, module: nil, file: String(file),
+      line: Int(number))
   }
 
   /// `main.total(...)`, and under it the place, which begins with a tab.
@@ -183,7 +184,7 @@ enum CrashStack {
       if !line.hasPrefix("\t") {
         frames.append(CrashFrame(text: cut(line), name: cut(line), module: nil, file: nil))
       } else if let place = line.trimmed.split(separator: " ").first, frames.last?.file == nil, !frames.isEmpty {
-        frames[frames.count - 1].file = place.split(separator: ":").first.map(String.init)
+        frames[frames.count - 1].setPlace(place)
       }
     }
     return frames

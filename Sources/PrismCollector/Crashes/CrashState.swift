@@ -136,14 +136,10 @@ extension CrashFacts {
 
 /// Remembers what operators said about groups of crashes. A write is at rest when its call returns.
 actor CrashStateStore {
-  /// States that are kept.
   static let countMax = 20_000
 
   fileprivate enum Column: String, SQLiteColumn {
-    case fingerprint, state, who
-    case changedTime = "changed_time"
-    case report, build, facts
-    case regressedTime = "regressed_time"
+    case fingerprint, state, who, changedTime, report, build, facts, regressedTime
   }
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.page")

@@ -115,19 +115,16 @@ struct CrashWatch: Sendable {
     }
   }
 
-  /// Looks once. Where no group is resolved or ignored, crashes are not read, unless those that were read are to be grouped again.
+  /// Looks once. Crashes are read where a group is resolved or ignored, or those that were read are to be grouped again. With a
+  /// server of debug files they are read in any case.
   /// - Returns: whether there are more crashes to read.
   func look() async throws(StoreFailure) -> Bool {
     let all = try await states.all()
     let isOutdated = await index.isOutdated()
     let isDue = try await states([:], of: all).values.contains { [.resolved, .ignored].contains($0.condition) }
-    guard isOutdated || isDue else { return false }
+    guard isOutdated || isDue || collector.options.debuginfod != nil else { return false }
     return try await groups().newest == nil
   }
 
-  func run() async {
-    await collector.time.keepLooking(each: Self.interval, pause: Self.pause) {
-      (try? await look()) ?? false  // the store logs its failures
-    }
-  }
+  func run() async { await collector.time.keepLooking(each: Self.interval, pause: Self.pause, look) }
 }

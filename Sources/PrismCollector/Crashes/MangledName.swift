@@ -11,7 +11,8 @@ struct MangledName {
   static func path(_ name: Substring) -> String? {
     if name.hasPrefix("_R") { return RustName.path(name) }
     if let swift = SwiftName.path(name) { return swift }
-    guard name.hasPrefix("_Z") else { return nil }
+    // elfutils takes `_Z` apart, and leaves the escapes of Rust.
+    guard name.hasPrefix("_Z") else { return name.firstPlace(of: "$GT$") == nil ? nil : decoded(String(name)) }
     var reader = MangledName(bytes: Array(name.utf8), at: 2)
     return reader.read() ? reader.parts.joined(separator: "::") : nil
   }

@@ -64,7 +64,6 @@ struct NoticeWatch: Sendable {
 
   /// The mark is the time that devices were asked about last: a device that was heard of between it and the next is silent now.
   private func silent(_ receiver: CollectorConfiguration.Notice) async throws(StoreFailure) {
-    guard let queries = collector.store.queries else { return }
     let name = "\(Notice.Event.silentDevice.rawValue)/\(receiver.name)"
     let now = collector.time.unixMilliseconds
     let since = now - Int64(receiver.silentHours) * Self.hour
@@ -74,7 +73,7 @@ struct NoticeWatch: Sendable {
       if mark == nil { _ = try await store.move(name, from: nil, to: since, adding: []) }
       return
     }
-    let devices = DeviceSummary.all(of: try await queries.streams(.fleet, of: nil, limit: DeviceSummary.streamsMax))
+    let devices = try await DeviceSummary.all(in: collector.store)
     let found = devices.filter { $0.seenTime > max(mark, since - Self.week) && $0.seenTime <= since }
       .sorted { ($0.seenTime, $0.device) < ($1.seenTime, $1.device) }
     let notice = Notice(
@@ -88,12 +87,11 @@ struct NoticeWatch: Sendable {
 
   /// The mark is 1 while the count is over its limit: the notice is of the change.
   private func count(_ receiver: CollectorConfiguration.Notice) async throws(StoreFailure) {
-    guard let queries = collector.store.queries else { return }
     let now = collector.time.unixMilliseconds
     var filter = ReportFilter(scope: .fleet)
     (filter.type, filter.axis, filter.kind) = (receiver.countType, .received, "meta")
     (filter.since, filter.until) = (now - Int64(receiver.countMinutes) * 60_000, now + 1)
-    let scan = ReportScan(queries: queries, time: collector.time)
+    let scan = ReportScan(queries: collector.store.queries, time: collector.time)
     let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
     let found = try await scan.counts(filter, grouping).counts.reduce(0) { $0 + $1.count }
     let name = "\(Notice.Event.count.rawValue)/\(receiver.name)"
@@ -108,9 +106,7 @@ struct NoticeWatch: Sendable {
 
   func run() async {
     guard !receivers.isEmpty else { return }
-    await collector.time.keepLooking(each: Self.interval, pause: Self.pause) {
-      (try? await look()) ?? false  // the store logs its failures
-    }
+    await collector.time.keepLooking(each: Self.interval, pause: Self.pause, look)
   }
 }
 

@@ -12,8 +12,6 @@ final class DeviceAdmission: Sendable {
 
   /// Devices that are counted; of more, those that sent longest ago begin again.
   private static let devicesMax = 200_000
-  /// A sender asks again after this time at the latest, so that a mended limit is noticed.
-  private static let retryMax: Duration = .seconds(3600)
 
   private let limits: CollectorConfiguration.Limits
   private let time: any TimeSource
@@ -34,28 +32,56 @@ final class DeviceAdmission: Sendable {
   /// - Throws: 429 with the time after which the device may ask again.
   func check(_ device: String) throws(CollectorRefusal) {
     let now = time.uptime
-    let (turn, all, own) = state.withLock { state in
+    let (turn, all, own, full) = state.withLock { state in
       (
         state.ramp?.wait(device, now: now) ?? .zero,
         state.all?.wait(now: now) ?? .zero,
-        state.uses[device]?.wait(limits, now: now) ?? .zero
+        state.uses[device]?.bucket?.wait(now: now) ?? .zero,
+        state.uses[device]?.overdraft(now: now)
       )
     }
     if turn > .zero {
-      throw Self.refusal("the collector has just started, and lets devices in one after the other", turn)
+      throw CollectorRefusal(
+        429, "the collector has just started, and lets devices in one after the other", retryAfter: turn)
     }
-    if all > .zero { throw Self.refusal("all devices together send more than the collector is to take", all) }
-    if own > .zero { throw Self.refusal("the device has sent as much as it may", own) }
+    if all > .zero {
+      throw CollectorRefusal(429, "all devices together send more than the collector is to take", retryAfter: all)
+    }
+    if own > .zero {
+      throw CollectorRefusal(429, "the device has sent as many packets as it may in a minute", retryAfter: own)
+    }
+    if let full { throw full.refusal }
   }
 
   /// Counts a packet that its decryption proved to be of the device.
-  func count(_ device: String, bytes: Int) {
+  func count(_ device: String) {
+    change(device) { state, now in
+      state.all?.take(now: now)
+      state.uses[device]?.take(now: now)
+    }
+  }
+
+  /// A device used a limit of its day up: until that ends it gets the answer without work for its packets.
+  func note(_ overdraft: Overdraft) {
+    guard overdraft.limit != .reports else { return }
+    change(overdraft.name) { state, now in state.uses[overdraft.name]?.full = (overdraft, now + overdraft.wait) }
+  }
+
+  private func change(_ device: String, _ body: (inout State, _ now: Duration) -> Void) {
     let now = time.uptime
     state.withLock { state in
-      state.all?.take(now: now)
-      if state.uses[device] == nil && state.uses.count >= Self.devicesMax { Self.dropOldest(&state.uses) }
-      state.uses[device, default: DeviceUse(limits, now: now)].take(bytes: bytes, now: now)
+      if state.uses[device] == nil {
+        if state.uses.count >= Self.devicesMax { Self.dropOldest(&state.uses) }
+        state.uses[device] = DeviceUse(limits, now: now)
+      }
+      body(&state, now)
     }
+  }
+
+  /// Devices that wait for the end of their day.
+  var limitedCount: Int {
+    let now = time.uptime
+    return state.withLock { $0.uses.values.count { $0.overdraft(now: now) != nil } }
   }
 
   /// Half of them, so that it happens seldom.
@@ -63,13 +89,6 @@ final class DeviceAdmission: Sendable {
     let times = uses.values.map(\.lastUsed).sorted()
     let middle = times[times.count / 2]
     uses = uses.filter { $0.value.lastUsed > middle }
-  }
-
-  /// Jitter of a quarter: many that get the same time come back at different ones.
-  private static func refusal(_ message: String, _ wait: Duration) -> CollectorRefusal {
-    let seconds = min(wait, retryMax) / .seconds(1)
-    let spread = seconds * (1 + Double.random(in: 0...0.25))
-    return CollectorRefusal(429, message, retryAfterSeconds: max(1, Int(spread.rounded(.up))))
   }
 }
 
@@ -103,31 +122,27 @@ struct AdmissionRamp: Sendable, Equatable {
   }
 }
 
-/// The packets and bytes that one device has used of its limits. Times are of the `uptime` clock, so a wrong wall clock
-/// changes nothing.
+/// The use that one device made of its limits. Times are of the `uptime` clock, so a wrong wall clock changes nothing.
 private struct DeviceUse {
-  private static let day: Duration = .seconds(86_400)
-
-  var bucket: PacketBucket?
-  private var dayBegan: Duration
-  private var dayBytes = 0
+  private(set) var bucket: PacketBucket?
+  /// The limit of its day that it used up, and until when; nil: it did not, as far as is known here.
+  var full: (overdraft: Overdraft, until: Duration)?
   private(set) var lastUsed: Duration
 
   init(_ limits: CollectorConfiguration.Limits, now: Duration) {
-    bucket = limits.devicePacketsPerMinute.map { PacketBucket(perMinute: $0, now: now) }
-    (dayBegan, lastUsed) = (now, now)
+    (bucket, lastUsed) = (limits.devicePacketsPerMinute.map { PacketBucket(perMinute: $0, now: now) }, now)
   }
 
-  /// How long until a packet may be taken; zero: now.
-  func wait(_ limits: CollectorConfiguration.Limits, now: Duration) -> Duration {
-    let isFull = now - dayBegan < Self.day && dayBytes >= limits.deviceBytesPerDay
-    return max(bucket?.wait(now: now) ?? .zero, isFull ? dayBegan + Self.day - now : .zero)
+  /// The limit that it has used up, with the time that is left of its day.
+  func overdraft(now: Duration) -> Overdraft? {
+    guard let full, now < full.until else { return nil }
+    var overdraft = full.overdraft
+    overdraft.wait = full.until - now
+    return overdraft
   }
 
-  mutating func take(bytes: Int, now: Duration) {
+  mutating func take(now: Duration) {
     bucket?.take(now: now)
-    if now - dayBegan >= Self.day { (dayBegan, dayBytes) = (now, 0) }
-    dayBytes += bytes
     lastUsed = now
   }
 }

@@ -1,4 +1,3 @@
-import PrismHTTP
 import PrismProtocol
 
 /// Chooses devices: `tag.region = eu and (version < 2.10 or seen > 7d) and not lost = 0` (docs/fleet.md, "Find and choose devices").
@@ -130,7 +129,7 @@ private struct DeviceToken {
       } else if first == "(" || first == ")" {
         token = (first == "(" ? .open : .close, rest.prefix(1))
         rest = rest.dropFirst()
-      } else if let sign = MetaCondition.Comparison.at(rest) {
+      } else if let sign = MetaCondition.Comparison.at(rest.unicodeScalars) {
         token = (.sign(sign), rest.prefix(sign.rawValue.count))
         rest = rest.dropFirst(sign.rawValue.count)
       } else {
@@ -163,7 +162,6 @@ struct DeviceCondition: Sendable, Equatable {
   private static let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
 
   private let fact: Fact
-  /// The name of a tag.
   private let tag: String
   private let comparison: MetaCondition.Comparison
   private let text: String

@@ -18,15 +18,10 @@ actor DeviceFacts {
     var app = "", version = ""
     /// When the last crash came, milliseconds since 1970; nil: no crash came since this collector notes them.
     var crashTime: Int64?
-    /// When they were noted.
     var notedTime: Int64 = 0
   }
 
-  private enum Column: String, SQLiteColumn {
-    case device, namespace, app, version
-    case crashTime = "crash_time"
-    case notedTime = "noted_time"
-  }
+  private enum Column: String, SQLiteColumn { case device, namespace, app, version, crashTime, notedTime }
 
   /// Facts of the same words are written down once an hour.
   fileprivate static let repeatMilliseconds: Int64 = 3_600_000
@@ -109,7 +104,6 @@ actor DeviceFacts {
 
   // MARK: Reading
 
-  /// The facts of all devices.
   func all() throws(StoreFailure) -> [Key: Facts] {
     write()
     return try session.read { statements in

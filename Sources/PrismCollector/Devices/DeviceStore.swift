@@ -6,24 +6,10 @@ import PrismSQLite
 /// Remembers enrolled and revoked devices, and enrollment tokens. A write is at rest when its call returns. Collectors and
 /// commands use it at the same time.
 package actor DeviceStore {
-  fileprivate enum TokenColumn: String, SQLiteColumn {
-    case hash
-    case keyID = "key_id"
-    case devicesMax = "devices_max"
-    case devices
-    case expireTime = "expire_time"
-    case device, tags
-  }
+  fileprivate enum TokenColumn: String, SQLiteColumn { case hash, keyID, devicesMax, devices, expireTime, device, tags }
 
   fileprivate enum Column: String, SQLiteColumn {
-    case device
-    case keyID = "key_id"
-    case enrolledTime = "enrolled_time"
-    case token
-    case info
-    case revokedTime = "revoked_time"
-    case publicKey = "public_key"
-    case generation
+    case device, keyID, enrolledTime, token, info, revokedTime, publicKey, generation
   }
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")

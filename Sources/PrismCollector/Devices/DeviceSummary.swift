@@ -23,7 +23,6 @@ struct DeviceSummary: Sendable, Equatable {
   private var appTime: Int64 = 0
   var tags: [String: String] = [:]
 
-  /// The sums of its streams' ledgers.
   struct LedgerSums: Sendable, Equatable {
     var waiting = 0, lost = 0, differences = 0
     /// Reports that it keeps, and does not send by itself (docs/recorder.md).
@@ -58,6 +57,11 @@ struct DeviceSummary: Sendable, Equatable {
 
   /// One a device, in no order.
   static func all(of streams: [DeviceStream]) -> [DeviceSummary] { Array(byDevice(streams).values) }
+
+  /// The same of the whole fleet.
+  static func all(in store: any PacketStore) async throws(StoreFailure) -> [DeviceSummary] {
+    all(of: try await store.queries.streams(.fleet, of: nil, limit: streamsMax))
+  }
 
   /// Whether it comes before `other`; the largest first, but names ascend.
   func isBefore(_ other: DeviceSummary, _ order: Order) -> Bool {
@@ -225,12 +229,8 @@ struct DeviceWatch: Sendable {
 
   /// Looks once. A store that can't be read leaves the figure as it was.
   func look() async {
-    guard let streams = try? await collector.store.queries?.streams(.fleet, of: nil, limit: DeviceSummary.streamsMax)
-    else {
-      return
-    }
-    let now = collector.time.unixMilliseconds
-    collector.counts.set(silentDevices: Self.silent(DeviceSummary.all(of: streams), now: now))
+    guard let devices = try? await DeviceSummary.all(in: collector.store) else { return }
+    collector.counts.set(silentDevices: Self.silent(devices, now: collector.time.unixMilliseconds))
   }
 
   func run() async {

@@ -56,7 +56,7 @@ struct Enrollment {
     let change = RecordChange(id: DeviceTags.Source.enrollment.id, action: .put(tags.fields))
     let place = RecordPlace(namespace: .prism, table: .tags, device: device)
     do throws(RecordFailure) {
-      _ = try await collector.store.recordStore?.change([change], of: place, if: .always)
+      _ = try await collector.store.change([change], of: place, if: .always)
     } catch {
       throw fault(error)
     }

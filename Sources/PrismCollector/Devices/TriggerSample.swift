@@ -14,10 +14,7 @@ actor TriggerSample {
   /// An answer to a device that asks. `uncounted`: the namespace has too many triggers, and the reports leave.
   enum Outcome: String { case leaves, enough, uncounted }
 
-  private enum WindowColumn: String, SQLiteColumn {
-    case namespace, rule, devices
-    case endTime = "end_time"
-  }
+  private enum WindowColumn: String, SQLiteColumn { case namespace, rule, devices, endTime }
   private enum DeviceColumn: String, SQLiteColumn { case namespace, rule, device }
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.triggers")
@@ -82,7 +79,7 @@ struct IntentAnswers {
       guard let code = try? ProbeCode(key: key, for: .intent), let expected = try? code.ofQuestion(request.body),
         ProbeCode.areEqual(request.header("prism-mac"), expected)
       else { throw CollectorRefusal(403, "Prism-Mac is not that of the device's key over this body") }
-      devices.admission.count(question.device, bytes: request.body.count)
+      devices.admission.count(question.device)
       let outcome = try await outcome(of: question, namespace)
       var answer = IntentAnswer()
       answer.leaves = outcome != .enough

@@ -5,11 +5,7 @@ import PrismSQLite
 
 /// Keeps dictionaries. Packets that were packed with one may come for as long as their sender holds them.
 actor DictionaryStore {
-  private enum Column: String, SQLiteColumn {
-    case namespace, id
-    case madeTime = "made_time"
-    case content
-  }
+  private enum Column: String, SQLiteColumn { case namespace, id, madeTime, content }
 
   private enum NameColumn: String, SQLiteColumn { case namespace }
 
@@ -62,7 +58,6 @@ actor DictionaryStore {
   }
 }
 
-/// A dictionary with its age.
 struct KeptDictionary: Sendable, Equatable {
   /// Of one namespace: one is made a day at most, and a packet may be 40 days old.
   static let countMax = 41

@@ -27,7 +27,6 @@ enum Erased: Sendable, Equatable {
 
 /// Erases reports in the background, one job at a time, and writes a receipt for each that ended.
 actor ErasureDesk {
-  /// A job, as the API shows it.
   struct Job: Sendable {
     enum State: String, Sendable { case running, done, failed }
 
@@ -66,40 +65,41 @@ actor ErasureDesk {
   private static let jobsMax = 100
 
   private let path: String
+  private let fleet: FleetDatabase
   private let time: any TimeSource
   private let log: Logger
   private(set) var jobs: [Job] = []
 
   /// - Parameter state: the folder of the receipts.
-  init(state: String, time: any TimeSource, log: Logger) {
-    (self.time, self.log) = (time, log)
+  init(state: String, fleet: FleetDatabase, time: any TimeSource, log: Logger) {
+    (self.fleet, self.time, self.log) = (fleet, time, log)
     path = FilePath.joined(state, "erasures.ndjson")
   }
 
-  /// - Returns: nil: another job runs, or the store erases nothing.
+  /// - Returns: nil: another job runs.
   func begin(_ erased: Erased, in store: any PacketStore, who: String) -> Job? {
-    guard let eraser = store as? any ReportEraser, jobs.last?.state != .running else { return nil }
+    guard jobs.last?.state != .running else { return nil }
     let job = Job(id: (jobs.last?.id ?? 0) + 1, erased: erased, who: who, started: time.unixMilliseconds)
     jobs = jobs.suffix(Self.jobsMax - 1) + [job]
-    let queries = store.queries
-    Task(executorPreference: BackgroundExecutor.shared) { await self.run(job, eraser, queries) }
+    Task(executorPreference: BackgroundExecutor.shared) { await self.run(job, store) }
     return job
   }
 
-  private func run(_ begun: Job, _ eraser: any ReportEraser, _ queries: (any ReportQueries)?) async {
+  private func run(_ begun: Job, _ store: any PacketStore) async {
     var job = begun
     do throws(StoreFailure) {
-      job.last = try await queries?.newestID() ?? 0
+      job.last = try await store.queries.newestID()
       var days: Set<Int64> = []
-      while let block = try await eraser.eraseNext(job.erased.filter, after: job.through) {
+      while let block = try await store.eraseNext(job.erased.filter, after: job.through) {
         job.through = block.ids.upperBound
         job.counts.reports += block.reports
         job.counts.blocks += 1
         days.formUnion(block.days)
         show(job)
       }
-      if case .device(let device) = job.erased { job.counts.records = try await eraser.erase(device: device) }
-      try await eraser.scrub(days)
+      if case .device(let device) = job.erased { job.counts.records = try await store.erase(device: device) }
+      try FleetErasure.run(job.erased, in: fleet)
+      try await store.scrub(days)
       (job.state, job.through) = (.done, max(job.through, job.last))
     } catch { (job.state, job.cause) = (.failed, error.description) }
     job.ended = time.unixMilliseconds

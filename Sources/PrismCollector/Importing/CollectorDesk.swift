@@ -18,7 +18,7 @@ package final class CollectorDesk {
   /// - Throws: 69 if the store can't be opened.
   package init(_ options: CollectorOptions) throws(Fault) {
     do {
-      if options.store == nil, let running = try RunningCollector(state: options.state) {
+      if let running = try RunningCollector(state: options.state) {
         way = .running(running)
       } else {
         way = .own(try Collector(options, log: Logger()))

@@ -20,7 +20,6 @@ struct Job: Sendable, Equatable {
     var mayChange: Bool { [.running, .paused, .stopped].contains(self) }
   }
 
-  /// The progress of one device.
   enum Progress: String, Sendable, CaseIterable {
     case waiting
     /// The command is in its table.
@@ -39,7 +38,6 @@ struct Job: Sendable, Equatable {
     var changedTime: Int64
   }
 
-  /// Devices of a job.
   static let devicesMax = 100_000
   static let perMinute = 1...60_000
   static let resultBytesMax = 512
@@ -47,9 +45,7 @@ struct Job: Sendable, Equatable {
   /// A UUID.
   let id: String
   let namespace: NamespaceName
-  /// The operator who made it.
   let who: String
-  /// The expression that chose its devices.
   let expression: String
   let change: Change
   /// Milliseconds since 1970. From `expireTime` on no device gets it.
@@ -108,7 +104,11 @@ extension Job.Change {
   /// `{"command":…,"args":{…}}`, or `{"table":…,"record":…}` with `fields`, `patch` or `delete`.
   /// - Throws: 400 naming the member.
   init(_ value: JSONValue, in namespace: NamespaceName) throws(CollectorRefusal) {
+    let ofRecords = ["table", "record", "fields", "patch", "delete"]
     if value["command"] != nil {
+      if let member = ofRecords.first(where: { value[$0] ?? .null != .null }) {
+        throw CollectorRefusal(400, "\(member): belongs to a change of a record; send that or a command")
+      }
       let fields = JSONValue([
         "name": value["command"]?.string ?? "", "args": value["args"] ?? .object([]), "expires": 1,
       ])
@@ -124,12 +124,13 @@ extension Job.Change {
     else {
       throw CollectorRefusal(400, "send `command` with `args`, or `table` and `record` with fields, patch or delete")
     }
+    guard value["args"] ?? .null == .null else { throw CollectorRefusal(400, "args: belongs to a command") }
     let action: RecordChange.Action
     switch (value["fields"], value["patch"], value["delete"]) {
     case (let fields?, nil, nil) where fields.object != nil: action = .put(fields)
-    case (nil, let patch?, nil) where patch.object != nil: action = .patch(patch)
+    case (nil, let patch?, nil) where patch.object?.isEmpty == false: action = .patch(patch)
     case (nil, nil, .bool(true)?): action = .delete
-    default: throw CollectorRefusal(400, "send one of fields and patch, which are objects, and delete, which is true")
+    default: throw CollectorRefusal(400, "send one of fields, patch with a member, and delete, which is true")
     }
     self = .record(table, RecordChange(id: id, action: action))
   }

@@ -28,8 +28,7 @@ struct JobRunner: Sendable {
 
   /// Does the steps that are due.
   func look() async throws(StoreFailure) {
-    guard let records = collector.store.recordStore else { return }
-    let now = collector.time.unixMilliseconds
+    let (records, now) = (collector.store, collector.time.unixMilliseconds)
     for job in try await jobs.all() where job.state != .done {
       // A clock that was ahead holds no job up.
       guard job.dueTime <= now || job.dueTime > now + 120_000 else { continue }

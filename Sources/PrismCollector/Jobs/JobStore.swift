@@ -8,18 +8,9 @@ actor JobStore {
   static let countMax = 500
 
   private enum Column: String, SQLiteColumn {
-    case id, namespace, who, expression, change
-    case madeTime = "made_time"
-    case expireTime = "expire_time"
-    case perMinute = "per_minute"
-    case failuresMax = "failures_max"
-    case state
-    case dueTime = "due_time"
+    case id, namespace, who, expression, change, madeTime, expireTime, perMinute, failuresMax, state, dueTime
   }
-  private enum DeviceColumn: String, SQLiteColumn {
-    case job, device, progress, result, signature
-    case changedTime = "changed_time"
-  }
+  private enum DeviceColumn: String, SQLiteColumn { case job, device, progress, result, signature, changedTime }
   private enum CountColumn: String, SQLiteColumn { case job, progress, count }
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.jobs")

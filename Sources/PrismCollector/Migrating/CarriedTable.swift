@@ -5,7 +5,8 @@ import PrismSQLite
 struct CarriedTable: Sendable {
   /// Of the command's progress.
   let name: String
-  /// The file in the state folder that has it.
+  /// The table in PostgreSQL.
+  let target: String
   let file: String
   let sqlite: String
   let postgresql: String
@@ -14,9 +15,10 @@ struct CarriedTable: Sendable {
   let insert: String
 
   private init(
-    _ name: String, in file: String = "collector.db", columns: Int, sqlite: String, postgresql: String, insert: String
+    _ name: String, target: String? = nil, in file: String = "collector.db", columns: Int, sqlite: String,
+    postgresql: String, insert: String
   ) {
-    (self.name, self.file, self.columns, self.insert) = (name, file, columns, insert)
+    (self.name, self.target, self.file, self.columns, self.insert) = (name, target ?? name, file, columns, insert)
     (self.sqlite, self.postgresql) = (sqlite, postgresql)
   }
 
@@ -29,7 +31,7 @@ struct CarriedTable: Sendable {
         ? "decode(c\(index), 'hex')" : "c\(index)::\(column.kind == .identity ? "bigint" : column.kind.rawValue)"
     }
     self.init(
-      table.name.replacing("_", with: " "), in: file, columns: table.columns.count,
+      table.name.replacing("_", with: " "), target: table.name, in: file, columns: table.columns.count,
       sqlite: "SELECT \(list { $0.kind == .bytes ? "hex(\($0.name))" : $0.name }) FROM \(table.name)",
       postgresql:
         "SELECT \(list { $0.kind == .bytes ? "encode(\($0.name), 'hex')" : "\($0.name)::text" }) FROM \(table.name)",
@@ -81,7 +83,7 @@ struct CarriedTable: Sendable {
     insert: "INSERT INTO packets SELECT c3::uuid, s.id FROM u JOIN streams s ON \(ofStream) ON CONFLICT DO NOTHING")
 
   private static let answers = CarriedTable(
-    "answers to packets of records", columns: 6,
+    "answers to packets of records", target: "record_answers", columns: 6,
     sqlite: """
       SELECT s.device, s.namespace, \(kind), lower(hex(a.packet)), a.answer, a.received_time
       FROM record_answers a JOIN streams s ON s.id = a.stream
@@ -101,6 +103,12 @@ struct CarriedTable: Sendable {
     sqlite: "SELECT substr(name, 8), value FROM facts WHERE substr(name, 1, 7) = 'output_'",
     postgresql: "SELECT output, cursor::text FROM outputs",
     insert: "INSERT INTO outputs SELECT c0, c1::bigint, now() FROM u ON CONFLICT DO NOTHING")
+
+  /// Each block by what it holds: a source that was used since the last run may have merged some.
+  static let blockSums = CarriedTable(
+    "block sums", columns: 2, sqlite: "SELECT id, \(sum) FROM blocks ORDER BY id",
+    postgresql: "SELECT id::text, \(sum) FROM blocks ORDER BY id", insert: "")
+  private static let sum = "last || ' ' || sum"
 
   /// Reports keep their ids, and their blocks the bytes. - Parameter id: of the last report that is carried.
   static func blocks(after id: Int64) -> CarriedTable {

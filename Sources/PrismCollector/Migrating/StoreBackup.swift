@@ -11,6 +11,10 @@ public struct StoreBackup {
 
   /// Numbers of records and reports that a restored store passes over: it may have given them after the copy.
   private static let (recordsLeap, reportsLeap) = (Int64(1) << 20, Int64(1) << 30)
+  /// The same of remote configuration, which devices take from a later version only. They take a step of a million.
+  private static let versionLeap = """
+    UPDATE remote_facts SET value = value + 1000 WHERE name = 'version' AND value > 0
+    """
   private static let reports = "collector.db"
   private static let names = [reports, FleetDatabase.fileName]
 
@@ -27,7 +31,7 @@ public struct StoreBackup {
   public func copy(to folder: String, _ say: (String) -> Void) throws {
     try Folder.make(folder)
     for name in Self.names where access("\(folder)/\(name)", F_OK) == 0 {
-      throw Fault(description: "\(folder)/\(name) is there already: name another folder, as one of the date")
+      throw Fault(description: "\(folder)/\(name) is there already: name another folder, such as one with the date")
     }
     for name in Self.names {
       guard access("\(state)/\(name)", F_OK) == 0 else {
@@ -65,18 +69,19 @@ public struct StoreBackup {
     }
     try leap(PacketDatabase(path: restored(Self.reports)).connection)
     if names.contains(FleetDatabase.fileName) {
-      try FleetSchema.prepare(SQLiteConnection(.init(path: restored(FleetDatabase.fileName))))
+      let fleet = try SQLiteConnection(.init(path: restored(FleetDatabase.fileName)))
+      try FleetSchema.prepare(fleet)
+      try fleet.execute(Self.versionLeap)
     }
     let aside = "\(state)/before-restore-\(now)"
     guard mkdir(aside, 0o700) == 0 else { throw Self.fault(aside, "can't be made", errno) }
     for name in names {
       // A log of the old database would be taken for one of the copy.
       for suffix in ["-wal", "-shm"] { rename("\(state)/\(name)\(suffix)", "\(aside)/\(name)\(suffix)") }
-      guard link("\(state)/\(name)", "\(aside)/\(name)") == 0 || errno == ENOENT else {
-        throw Self.fault("\(state)/\(name)", "can't be kept in \(aside)", errno)
-      }
+      let isKept = link("\(state)/\(name)", "\(aside)/\(name)") == 0
+      guard isKept || errno == ENOENT else { throw Self.fault("\(state)/\(name)", "can't be kept in \(aside)", errno) }
       try Self.move(restored(name), to: "\(state)/\(name)")
-      say("\(name) is the copy in \(folder); the one before it is in \(aside)")
+      say("\(name) is the copy in \(folder)" + (isKept ? "; the one before it is in \(aside)" : ""))
     }
     for name in Self.names where !names.contains(name) { say("\(name) stays: \(folder) has no copy of it") }
     try Folder.sync(aside)
@@ -115,7 +120,8 @@ public struct StoreBackup {
           ON CONFLICT (namespace) DO UPDATE SET seq = excluded.seq;
         UPDATE record_sequences SET seq = (SELECT seq FROM record_sequences WHERE namespace = '');
         UPDATE record_tables SET seq = (SELECT seq FROM record_sequences WHERE namespace = '');
-        UPDATE store_mark SET life = life + 1
+        UPDATE store_mark SET life = life + 1;
+        \(versionLeap)
         """, by: by)
     }
   }

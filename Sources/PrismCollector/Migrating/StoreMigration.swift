@@ -4,7 +4,8 @@ import PrismSQLite
 
 /// Carries a store over into a PostgreSQL database, with its identity: devices notice nothing (docs/scale.md, "Three replicas behind haproxy").
 ///
-/// Each step adds what is missing, so an interrupted run is run again. The identity moves last.
+/// The identity moves last. An interrupted run is run again: it keeps the reports that are carried and that the source still has in the
+/// same blocks, and carries all else once more.
 public struct StoreMigration {
   /// Why nothing is carried.
   public typealias Fault = StoreBackup.Fault
@@ -29,9 +30,10 @@ public struct StoreMigration {
     let store = try source.store
     guard try begin(store) else { return say("the store \(store) is carried already: nothing was done") }
     for table in CarriedTable.all { try carry(table, say) }
-    let last = try target.query("SELECT coalesce(max(last), 0) FROM blocks", by: Deadline(Self.deadline)).int(0, 0)
-    try carry(.blocks(after: last), say) { try addDays(of: $0) }
+    try carry(.blocks(after: try keepEqualBlocks()), say) { try addDays(of: $0) }
     try carry(.payloads, say)
+    // Before the identity: where that has moved, the folder starts no collector.
+    try source.noteCarried()
     try finish(store)
     say("the store \(store) is carried: start its collectors with this database")
   }
@@ -51,9 +53,21 @@ public struct StoreMigration {
       SELECT s.id, (SELECT max(source) FROM store_migration), EXISTS (SELECT FROM streams) OR EXISTS (SELECT FROM records)
         OR EXISTS (SELECT FROM record_tables) OR EXISTS (SELECT FROM devices) FROM store_mark s
       """, by: by)
-    if found.int(0, 0) == store.id { return false }
+    if found.int(0, 0) == store.id {
+      guard source.isCarried else {
+        throw Fault(
+          description:
+            "the store \(store) was carried to the target before, and the source may have been used since: give an empty database"
+        )
+      }
+      return false
+    }
     let begun = found.isNull(0, 1) ? nil : found.int(0, 1)
-    if begun == store.id { return true }
+    if begun == store.id {
+      // The source may have been used since.
+      for table in CarriedTable.all.reversed() { try target.execute("DELETE FROM \(table.target)", by: by) }
+      return true
+    }
     if begun != nil || found.bool(0, 2) {
       let other = StoreMark(id: begun ?? found.int(0, 0))
       throw Fault(
@@ -61,6 +75,23 @@ public struct StoreMigration {
     }
     _ = try target.query("INSERT INTO store_migration VALUES ($1)", [String(store.id)], by: by)
     return true
+  }
+
+  /// Deletes reports from the first block on that the source does not have so. - Returns: the last report that stays.
+  private func keepEqualBlocks() throws -> Int64 {
+    let by = Deadline(Self.deadline)
+    let carried = try target.query(CarriedTable.blockSums.postgresql, by: by)
+    var (same, last, isEqual) = (0, Int64(0), true)
+    try source.read(.blockSums) { columns in
+      for (id, sum) in zip(columns[0], columns[1]) where isEqual {
+        isEqual = same < carried.count && carried.text(same, 0) == id && carried.text(same, 1) == sum
+        if isEqual { (same, last) = (same + 1, Int64(sum?.prefix { $0 != " " } ?? "") ?? last) }
+      }
+    }
+    for (table, id) in [("blocks", "id"), ("payloads", "report")] {
+      _ = try target.query("DELETE FROM \(table) WHERE \(id) > $1", [String(last)], by: by)
+    }
+    return last
   }
 
   private func carry(
@@ -137,6 +168,20 @@ enum CarriedSource {
 
   private enum Column: String, SQLiteColumn, CaseIterable {
     case c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11
+  }
+
+  /// A collector may not start with it any more. A database says nothing of it.
+  var isCarried: Bool {
+    guard case .folder(let folder, _) = self else { return true }
+    return DatabaseFiles(folder: folder).isCarried
+  }
+
+  func noteCarried() throws {
+    guard case .folder(let folder, _) = self else { return }
+    let text =
+      "prism-collector migrate carried this store to another database. Delete this file to use the folder again.\n"
+    try SmallFile.replace(DatabaseFiles(folder: folder).carriedMark, with: Array(text.utf8))
+    try Folder.sync(folder)
   }
 
   /// Opens a folder, and brings its database to this program's version. - Throws: where it can't be read, or is in use.

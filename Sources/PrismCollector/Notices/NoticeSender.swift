@@ -66,12 +66,9 @@ actor NoticeSender {
     return notice
   }
 
-  func run() async {
-    await time.keepLooking(each: Self.pause) { (try? await self.send()) ?? false }  // the store logs its failures
-  }
+  func run() async { await time.keepLooking(each: Self.pause) { try await self.send() } }
 }
 
-/// The request that tells a receiver of a notice.
 struct NoticeRequest: Sendable, Equatable {
   let body: [UInt8]
   private(set) var headers: [String]

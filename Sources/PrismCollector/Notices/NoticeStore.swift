@@ -9,9 +9,7 @@ actor NoticeStore {
   static let countMax = 10_000
 
   fileprivate enum Column: String, SQLiteColumn {
-    case id, receiver, event, time, content, state, attempts
-    case dueTime = "due_time"
-    case result
+    case id, receiver, event, time, content, state, attempts, dueTime, result
   }
   private enum MarkColumn: String, SQLiteColumn { case name, value }
 
@@ -128,7 +126,6 @@ actor NoticeStore {
     }
   }
 
-  /// By state.
   func counts() throws(StoreFailure) -> [Notice.State: Int] {
     try session.read { statements in
       var counts: [Notice.State: Int] = [:]

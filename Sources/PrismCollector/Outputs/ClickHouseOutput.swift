@@ -1,4 +1,5 @@
 import PrismBase
+import PrismProtocol
 
 /// Inserts reports into ClickHouse over HTTP: a table a namespace, which it makes when the server has no such table.
 ///

@@ -52,7 +52,6 @@ actor OTLPOutput: ReportOutput {
     answered.refused.filter { one in reports.contains { $0.id == one.id } }
   }
 
-  /// The reports of one request.
   private struct Part {
     let signal: OTLPSignal
     var records: [(record: OTLPRecord, id: Int64, bytes: Int)] = []
@@ -162,14 +161,16 @@ enum OTLPVerdict: Equatable {
     if answer.body.isEmpty { return answer.mediaType == "text/html" ? nil : (0, "") }
     switch answer.mediaType {
     case "application/json":
-      guard let json = try? JSONValue(parsing: answer.body), json.object != nil else { return nil }
-      let partial = json["partialSuccess"]
-      let count = partial?[signal.rejectedName]
-      return (
-        max(0, count?.int ?? count?.string.flatMap { Int($0) } ?? 0), shortened(partial?["errorMessage"]?.string ?? "")
-      )
+      let names = ["partialSuccess", "partial_success"]
+      guard let json = try? JSONValue(parsing: answer.body), let members = json.object,
+        members.allSatisfy({ names.contains($0.key) })
+      else { return nil }
+      let partial = members.first?.value
+      let count = partial?[signal.rejectedName] ?? partial?[signal.rejectedName.snakeCased]
+      let message = partial?["errorMessage"] ?? partial?["error_message"]
+      return (max(0, count?.int ?? count?.string.flatMap { Int($0) } ?? 0), shortened(message?.string ?? ""))
     case "application/x-protobuf":
-      guard let fields = ProtobufFields(answer.body) else { return nil }
+      guard let fields = ProtobufFields(answer.body), fields.numbers.isSubset(of: [1]) else { return nil }
       guard let partial = fields.bytes(1).map({ ProtobufFields($0) }) else { return (0, "") }
       guard let partial else { return nil }
       return (

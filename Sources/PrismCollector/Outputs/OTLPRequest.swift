@@ -20,7 +20,6 @@ struct OTLPRequest {
     resources[last].scopes[resources[last].scopes.count - 1].records.append(record.record)
   }
 
-  /// The body, and its media type.
   func body(_ encoding: CollectorConfiguration.Output.Encoding) -> (bytes: [UInt8], mediaType: String) {
     switch encoding {
     case .json: (text, "application/json")

@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 
 /// Hands what is stored on to one output: in the order of ids, at least once. A failure delays this output and nothing else.
 actor OutputRunner {
@@ -7,7 +6,6 @@ actor OutputRunner {
     var delivered = 0
     /// Refused by the other side for good.
     var refused = 0
-    /// Dead letters that the store has.
     var dead = 0
     var failures = 0
     /// Why it takes nothing now; nil: it takes reports.
@@ -70,7 +68,10 @@ actor OutputRunner {
         pause = .milliseconds(100)
         continue
       case .idle: wait = Self.pauses.idle
-      case .follows: wait = Self.pauses.follows
+      case .follows:
+        // Another replica hands on: the cause here is over.
+        figures.holds = nil
+        wait = Self.pauses.follows
       case .failed(let cause):
         figures.failures += 1
         if figures.holds != cause { log.warning("an output takes no reports", ["output": name, "cause": cause]) }

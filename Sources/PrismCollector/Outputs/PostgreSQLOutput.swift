@@ -42,11 +42,20 @@ actor PostgreSQLOutput: ReportOutput {
     makesTables: Bool = true
   ) throws(PostgreSQLError) -> [RefusedReport] {
     do throws(PostgreSQLError) {
-      try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
+      return try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
+        var refused: [RefusedReport] = []
         for (namespace, rows) in Dictionary(grouping: reports, by: \.namespace).sorted(by: { $0.key < $1.key }) {
           let table = PostgreSQLTable(schema: options.schema, namespace: namespace)
-          _ = try connection.query(table.insert, PostgreSQLTable.columns(of: rows), by: deadline)
+          let columns = PostgreSQLTable.columns(of: rows)
+          guard try connection.query(table.insert, columns, by: deadline).count < rows.count else { continue }
+          let lacking = try connection.query(table.lacking, PostgreSQLTable.keys.map { columns[$0] }, by: deadline)
+          refused += (0..<lacking.count).map { row in
+            RefusedReport(
+              id: lacking.int(row, 0),
+              cause: "PostgreSQL: another row has a unique key of the report, or a trigger left it out")
+          }
         }
+        return refused
       }
     } catch {
       if error.isTableMissing, makesTables {
@@ -61,7 +70,6 @@ actor PostgreSQLOutput: ReportOutput {
       let middle = reports.startIndex + reports.count / 2
       return try insert(reports[..<middle], connection, deadline) + insert(reports[middle...], connection, deadline)
     }
-    return []
   }
 }
 
@@ -82,7 +90,20 @@ private struct PostgreSQLTable {
     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],
       $9::boolean[], $10::bytea[], $11::text[])
       AS page (id, device, kind, type, report_id, created, received, packet_id, chain_broken, payload, meta)
-    ON CONFLICT DO NOTHING
+    ON CONFLICT DO NOTHING RETURNING id
+    """
+  }
+
+  /// Of `columns`, those by which a report is its row.
+  static let keys = [0, 1, 2, 4, 7]
+
+  /// The reports of a page that are no rows, though the database refused no report.
+  var lacking: String {
+    """
+    SELECT id FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[])
+      AS page (id, device, kind, report_id, packet_id)
+    WHERE NOT EXISTS (SELECT 1 FROM \(name) known WHERE known.id = page.id AND known.packet_id = page.packet_id
+      AND known.report_id = page.report_id AND known.device = page.device AND known.kind = page.kind)
     """
   }
 
@@ -91,7 +112,7 @@ private struct PostgreSQLTable {
     CREATE SCHEMA IF NOT EXISTS "\(schema)";
     CREATE TABLE IF NOT EXISTS \(name) (id bigint NOT NULL, device text NOT NULL, kind text NOT NULL, type text NOT NULL,
       report_id text NOT NULL, created timestamptz, received timestamptz NOT NULL, packet_id text NOT NULL,
-      chain_broken boolean NOT NULL, payload bytea, meta json, PRIMARY KEY (report_id, device, kind));
+      chain_broken boolean NOT NULL, payload bytea, meta json, PRIMARY KEY (packet_id, id));
     CREATE INDEX IF NOT EXISTS "\(namespace).created" ON \(name) (type, created)
     """
   }
@@ -105,7 +126,7 @@ private struct PostgreSQLTable {
       PostgreSQLArray.text(rows.map { "\($0.receivedTime)" }), PostgreSQLArray.text(rows.map(\.packetID)),
       PostgreSQLArray.text(rows.map { $0.chainIsBroken ? "t" : "f" }),
       PostgreSQLArray.text(rows.map { $0.payload.map { "\\x" + Hex.encode($0) } }),
-      PostgreSQLArray.text(rows.map { $0.isDamaged ? nil : String(decoding: $0.meta, as: UTF8.self) }),
+      PostgreSQLArray.text(rows.map { String(decoding: $0.meta, as: UTF8.self) }),
     ]
   }
 }

@@ -105,18 +105,5 @@ struct ProtobufWriter {
 }
 
 extension JSONValue {
-  /// A number's text.
   var numberText: String? { if case .number(let text) = self { text } else { nil } }
-}
-
-extension [UInt8] {
-  /// Seven bits a byte, the lowest first.
-  mutating func append(varint number: UInt64) {
-    var rest = number
-    while rest >= 0x80 {
-      append(UInt8(truncatingIfNeeded: rest) | 0x80)
-      rest >>= 7
-    }
-    append(UInt8(rest))
-  }
 }

@@ -44,10 +44,12 @@ final class AuditLog: Sendable {
     let type =
       isSignIn ? isRead ? nil : "signIn" : isRead ? request.path.hasSuffix("/export") ? "export" : "read" : "change"
     guard let type else { return }  // who is signed in
+    // Each refresh of a view has other times.
+    let query = request.query.filter { type != "read" || !["since", "until"].contains($0.name) }
     let entry = Entry(
       type: type, who: reader.name, role: reader.role.rawValue, address: request.peer.address,
       method: request.method.rawValue, path: text(request.path),
-      query: text(request.query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")), status: status)
+      query: text(query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")), status: status)
     let now = time.unixMilliseconds
     state.withLock { state in
       guard state.counts[entry] != nil || state.counts.count < Self.entriesMax else {

@@ -99,7 +99,14 @@ struct CrashAPI: PageAnswers {
   /// `POST /crashes/{fingerprint}/state` with the members of `CrashChange`.
   func changeCrash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let now = collector.time.unixMilliseconds
-    let change = try CrashChange(PageAPI.body(request, known: CrashChange.members), now: now)
+    // The change says itself what each of them takes.
+    let body = try PageAPI.body(
+      request,
+      known: [
+        "state": .any, "build": .any, "count": .any, "devices": .any, "until": .any, "assignee": .any,
+        "comment": .any, "link": .any,
+      ])
+    let change = try CrashChange(body, now: now)
     let found = try await groups(request)
     let group = try Self.group(request.parts.first ?? "", in: found)
     guard !found.shared.contains(group.fingerprint) else {
@@ -115,7 +122,7 @@ struct CrashAPI: PageAnswers {
 
   /// `POST /crashes/{fingerprint}/group` with `{"into": …}`, `{"splitBy": …}`, or null to end such a rule.
   func regroupCrash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let body = try PageAPI.body(request, known: ["into", "splitBy"])
+    let body = try PageAPI.body(request, known: ["into": .any, "splitBy": .any])
     guard let member = body.object?.first, body.object?.count == 1,
       member.value == .null || CrashRule(controlJSON: body) != nil
     else {
@@ -172,17 +179,18 @@ struct SymbolAPI: PageAnswers {
   func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let scope = request.scope
     _ = try await api.ask { () throws(StoreFailure) in try await CrashWatch(api.collector).groups(of: scope) }
-    let builds = await api.collector.access.page.crashes(of: scope).builds
+    let index = api.collector.access.page.crashes(of: scope)
+    let builds = await index.builds
     let (all, faults) = (await symbols.files(), await symbols.faults)
     // A debug file is of no namespace: a reader of some sees those of builds that crashed there.
     let files = scope.isLimited ? all.filter { builds[$0.key] != nil } : all
-    let missing = builds.filter { files[$0.key] == nil }
+    let missing = await index.builds(without: files)
     return PageAPI.json([
       "program": Symbolizer.isInstalled ? Symbolizer.program : nil as String?, "total": files.count,
       "files": files.values.sorted { ($1.time, $0.buildID) < ($0.time, $1.buildID) }.prefix(Self.shownMax).map {
         $0.json.adding(["fault": faults[$0.buildID]])
       },
-      "missing": missing.sorted { ($1.value.crashes, $0.key) < ($0.value.crashes, $1.key) }.prefix(Self.shownMax).map {
+      "missing": missing.prefix(Self.shownMax).map {
         JSONValue(["buildId": $0.key, "module": $0.value.module, "crashes": $0.value.crashes])
       },
     ])

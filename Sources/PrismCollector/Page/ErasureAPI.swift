@@ -15,7 +15,7 @@ struct ErasureAPI: PageAnswers {
 
   /// `POST /erasures` with `{"device": …}` or `{"where": "FIELD=VALUE"}`.
   func begin(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let body = try PageAPI.body(request, known: ["device", "where"])
+    let body = try PageAPI.body(request, known: ["device": .text, "where": .text])
     let erased: Erased
     switch (body["device"]?.string, body["where"]?.string) {
     case (let device?, nil) where !device.isEmpty: erased = .device(device)

@@ -2,11 +2,11 @@ import PrismBase
 import PrismHTTP
 import PrismProtocol
 
-/// Answers the API about jobs, and makes them.
 struct JobAPI: PageAnswers {
-  private static let members = [
-    "id", "namespace", "where", "command", "args", "table", "fields", "patch", "delete", "record", "expireTime",
-    "perMinute", "failuresMax", "signatures",
+  private static let members: KeyValuePairs<String, MemberForm> = [
+    "id": .text, "namespace": .text, "where": .text, "command": .text, "args": .object, "table": .text,
+    "fields": .object, "patch": .object, "delete": .flag, "record": .text, "expireTime": .number, "perMinute": .number,
+    "failuresMax": .number, "signatures": .object,
   ]
   private static let bodyBytesMax = 8 * 1_048_576
 
@@ -81,6 +81,9 @@ struct JobAPI: PageAnswers {
   private static func job(
     _ body: JSONValue, _ namespace: NamespaceName, by who: String, now: Int64
   ) throws(CollectorRefusal) -> Job {
+    guard let expression = body["where"]?.string else {
+      throw CollectorRefusal(400, "where: must be an expression that chooses devices; `device = *` chooses all")
+    }
     let id = body["id"]?.string ?? CommandRequest.id(of: Hex.random(byteCount: 16), for: "")?.text ?? ""
     guard id.utf8.count == 36, RecordID(id) != nil else { throw CollectorRefusal(400, "id: must be a UUID") }
     let (latest, hour) = (now + Int64(CommandRequest.lifetimeDaysMax) * 86_400_000, Int64(3_600_000))
@@ -97,7 +100,7 @@ struct JobAPI: PageAnswers {
       throw CollectorRefusal(400, "failuresMax: must be a whole number from 0 to \(Job.devicesMax)")
     }
     return Job(
-      id: id, namespace: namespace, who: who, expression: body["where"]?.string ?? "",
+      id: id, namespace: namespace, who: who, expression: expression,
       change: try Job.Change(body, in: namespace), madeTime: now, expireTime: expireTime, perMinute: perMinute,
       failuresMax: failuresMax, dueTime: now)
   }
@@ -125,7 +128,6 @@ struct JobAPI: PageAnswers {
 
   /// A change that the first device would not get is said at once.
   private func check(_ job: Job, _ device: Job.Device, _ now: Int64) throws(CollectorRefusal) {
-    guard collector.store.recordStore != nil else { throw CollectorRefusal(404, "this store has no records") }
     guard let (place, change, condition) = job.change(for: device) else { throw .unreadable }
     _ = try CommandRule(place, now: now).check([change], condition)
   }
@@ -133,8 +135,8 @@ struct JobAPI: PageAnswers {
   /// `POST /jobs/{id}` with `{"action": …}`.
   func change(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let actions: [String: Job.State] = ["pause": .paused, "resume": .running, "cancel": .cancelled]
-    guard let action = try PageAPI.body(request, known: ["action"])["action"]?.string, let state = actions[action]
-    else {
+    let body = try PageAPI.body(request, known: ["action": .text])
+    guard let action = body["action"]?.string, let state = actions[action] else {
       throw CollectorRefusal(400, "action: must be one of \(actions.keys.sorted().joined(separator: ", "))")
     }
     let job = try await found(request)

@@ -3,7 +3,6 @@ import PrismConfig
 import PrismHTTP
 import PrismProtocol
 
-/// Answers the API about notices and their receivers.
 struct NoticeAPI: PageAnswers {
   let api: PageAPI
 
@@ -47,7 +46,7 @@ struct NoticeAPI: PageAnswers {
 
   /// `POST /notices/test` with `{"receiver": …}`: a notice that says that it is a test, delivered as any other.
   func test(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let name = try PageAPI.body(request, known: ["receiver"])["receiver"]?.string ?? ""
+    let name = try PageAPI.body(request, known: ["receiver": .text])["receiver"]?.string ?? ""
     guard collector.options.notices.contains(where: { $0.name == name }) else {
       throw .unknown("receiver", among: collector.options.notices.map(\.name))
     }
@@ -62,7 +61,7 @@ struct NoticeAPI: PageAnswers {
 
   /// `POST /notices/{id}` with `{"action": "send"}` or `{"action": "drop"}`.
   func change(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let action = try PageAPI.body(request, known: ["action"])["action"]?.string ?? ""
+    let action = try PageAPI.body(request, known: ["action": .text])["action"]?.string ?? ""
     guard ["send", "drop"].contains(action) else { throw CollectorRefusal(400, "action: must be send or drop") }
     let (id, now) = (request.parts.first ?? "", collector.time.unixMilliseconds)
     let isChanged = try await api.ask { () throws(StoreFailure) in

@@ -27,6 +27,9 @@ extension PageAPI {
         "isCut": streams.count == DeviceSummary.streamsMax,
       ]),
       "ledger": JSONValue(byName: accounts),
+      "quotas": collector.store.quotas.figures.filter { scope.has($0.namespace) }.map {
+        JSONValue(["namespace": $0.namespace, "rows": $0.rows, "rowsMax": $0.rowsMax])
+      },
       // These are of all namespaces.
       "packets": scope.isLimited ? [] : Self.counts(collector.counts.outcomes),
       "refusals": scope.isLimited ? [] : Self.counts(collector.counts.refusals),
@@ -36,9 +39,8 @@ extension PageAPI {
     ])
   }
 
-  /// The streams of all devices.
   func streams(_ scope: Scope) async throws(CollectorRefusal) -> [DeviceStream] {
-    let queries = try scan.queries
+    let queries = scan.queries
     return try await ask { () throws(StoreFailure) in
       try await queries.streams(scope.ofDevices, of: nil, limit: DeviceSummary.streamsMax)
     }
@@ -51,7 +53,6 @@ extension PageAPI {
 
 // MARK: - Devices
 
-/// Answers the API about devices.
 struct DeviceAPI: PageAnswers {
   private static let streamsMax = 200
   private static let countBudget: Duration = .milliseconds(600)
@@ -89,10 +90,10 @@ struct DeviceAPI: PageAnswers {
   /// The same, read from the store, with their tags and apps.
   private func all(_ scope: Scope) async throws(CollectorRefusal) -> [DeviceSummary] {
     let streams = try await api.streams(scope)
-    let (facts, records) = (collector.devices.facts, collector.store.recordStore)
+    let (facts, records) = (collector.devices.facts, collector.store)
     let namespaces = Set(streams.map(\.namespace)).union([NamespaceName.prism.text]).filter(scope.has).sorted()
     let (apps, tags) = try await api.ask { () throws(StoreFailure) in
-      (try await facts.all(), CollectedTags.merged(try await records?.tags(of: namespaces) ?? []))
+      (try await facts.all(), CollectedTags.merged(try await records.tags(of: namespaces)))
     }
     var devices = DeviceSummary.byDevice(streams)
     for (key, facts) in apps where scope.has(key.namespace) { devices[key.device]?.add(facts) }
@@ -105,7 +106,7 @@ struct DeviceAPI: PageAnswers {
     guard let id = request.http.parameter("id"), DeviceID.isValid(id) else {
       throw CollectorRefusal(400, "id: must be a device's id, 1 to 128 visible ASCII characters")
     }
-    let (queries, scope) = (try api.scan.queries, request.scope)
+    let (queries, scope) = (api.scan.queries, request.scope)
     let streams = try await api.ask { () throws(StoreFailure) in
       try await queries.streams(scope, of: id, limit: Self.streamsMax)
     }
@@ -133,7 +134,7 @@ struct DeviceAPI: PageAnswers {
   {
     var wanted = ReportFilter(scope: scope)
     (wanted.device, wanted.namespace, wanted.kind) = (stream.device, stream.namespace, stream.kind)
-    var scan = try api.scan
+    var scan = api.scan
     scan.budget = Self.countBudget / streams
     let (counts, reach) = try await api.ask { [scan, wanted] () throws(StoreFailure) in
       try await scan.counts(wanted, ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
@@ -155,8 +156,8 @@ struct DeviceAPI: PageAnswers {
     let delivered = ledger.counts["delivered", default: 0]
     guard let here, here < delivered else { return nil }
     return
-      "\(delivered - here) of \(delivered) reports that the device delivered are not here: retention deleted them, they "
-      + "went to another store, or they are lost"
+      "\(delivered - here) of \(delivered) reports that the device delivered are not here: retention or an erasure "
+      + "deleted them, an older backup was restored, they went to another store, or they are lost"
   }
 }
 
@@ -188,7 +189,7 @@ extension PageAPI {
 
   /// `POST /outputs/{name}/dead` with `{"action": "requeue"}` or `{"action": "drop"}`, for the ids of `first` to `last`.
   func changeDeadLetters(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let body = try Self.body(request, known: ["action", "first", "last"])
+    let body = try Self.body(request, known: ["action": .text, "first": .number, "last": .number])
     guard let change = body["action"]?.string.flatMap({ DeadChange(rawValue: $0) }) else {
       throw CollectorRefusal(400, "action: must be requeue or drop")
     }

@@ -4,15 +4,7 @@ import PrismProtocol
 
 // Reports: pages of them, one, its payload.
 extension PageAPI {
-  /// - Throws: 503 for a store that answers no questions of the page.
-  var scan: ReportScan {
-    get throws(CollectorRefusal) {
-      guard let queries = collector.store.queries else {
-        throw CollectorRefusal(503, "this store answers no questions of the page")
-      }
-      return ReportScan(queries: queries, time: collector.time)
-    }
-  }
+  var scan: ReportScan { ReportScan(queries: collector.store.queries, time: collector.time) }
 
   /// - Throws: 503 where the store can't be read.
   func ask<Result: Sendable>(
@@ -44,7 +36,7 @@ extension PageAPI {
 
   /// The first reports of the filter, in its order.
   func page(_ wanted: ReportFilter) async throws(CollectorRefusal) -> ReportPage {
-    let (scan, store) = (try scan, collector.store)
+    let (scan, store) = (scan, collector.store)
     return try await ask { () throws(StoreFailure) in try await scan.page(wanted, store.page) }
   }
 
@@ -72,7 +64,7 @@ extension PageAPI {
 
   /// `GET /types`
   func types(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let (queries, scope) = (try scan.queries, request.scope)
+    let (queries, scope) = (scan.queries, request.scope)
     let types = try await ask { () throws(StoreFailure) in try await queries.types(scope, limit: 1000) }
     return Self.json([
       "types": types.map { JSONValue(["namespace": $0.namespace, "type": $0.type]) }
@@ -92,53 +84,66 @@ extension PageAPI {
   /// `GET /histogram`: how many reports there were, by time and group.
   func histogram(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let (wanted, grouping) = (try timed(request), try grouping(request))
-    let scan = try scan
+    let scan = scan
     let (counts, reach) = try await ask { () throws(StoreFailure) in try await scan.counts(wanted, grouping) }
     let (groups, total) = Self.largest(counts)
-    var cells: [Int64: [String: Int]] = [:]
+    var cells: [Int64: [ExactText: Int]] = [:]
     for count in counts {
-      let group = groups.contains(count.group) ? count.group : "…"
-      cells[count.time, default: [:]][group, default: 0] += count.count
+      cells[count.time, default: [:]][Self.shown(count.group, groups), default: 0] += count.count
     }
     let buckets = cells.sorted { $0.key < $1.key }.map { time, counts in
-      JSONValue(["time": time, "counts": JSONValue(byName: counts)])
+      JSONValue(["time": time, "counts": Self.byGroup(counts) { .int($0) }])
     }
     return Self.json([
       "since": wanted.since, "until": wanted.until, "bucketMilliseconds": grouping.bucketMilliseconds,
-      "groups": groups, "buckets": buckets, "total": total, "readSince": reach.since,
+      "groups": groups.map(\.text), "buckets": buckets, "total": total, "readSince": reach.since,
     ])
   }
 
   /// The largest groups, and how many reports all have.
-  private static func largest(_ counts: [ReportCount]) -> (groups: [String], total: Int) {
-    var sums: [String: Int] = [:]
-    for count in counts { sums[count.group, default: 0] += count.count }
+  private static func largest(_ counts: [ReportCount]) -> (groups: [ExactText], total: Int) {
+    var sums: [ExactText: Int] = [:]
+    for count in counts { sums[ExactText(count.group), default: 0] += count.count }
     let sorted = sums.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
     let groups = sorted.prefix(groupsMax).map(\.key)
-    return (groups + (sorted.count > groupsMax ? ["…"] : []), sums.values.reduce(0, +))
+    return (groups + (sorted.count > groupsMax ? [others] : []), sums.values.reduce(0, +))
+  }
+
+  private static let others = ExactText("…")
+
+  private static func shown(_ group: String, _ groups: [ExactText]) -> ExactText {
+    groups.contains(ExactText(group)) ? ExactText(group) : others
+  }
+
+  private static func byGroup<Value>(_ values: [ExactText: Value], _ json: (Value) -> JSONValue) -> JSONValue {
+    .object(values.sorted { $0.key < $1.key }.map { .init($0.key.text, json($0.value)) })
   }
 
   /// `GET /aggregate`: the numbers of a field of the meta, by time and group.
   func aggregate(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let (wanted, grouping) = (try timed(request), try grouping(request))
-    let path = try Self.path(request.http.parameter("key") ?? "", "key")
-    let scan = try scan
+    guard let key = request.http.parameter("key") else {
+      throw CollectorRefusal(400, "key: is missing; it names one field of the meta, as `ms` or `net.code`")
+    }
+    let path = try Self.path(key, "key")
+    let scan = scan
     let (numbers, reach) = try await ask { () throws(StoreFailure) in
       try await scan.numbers(wanted, path: path, grouping)
     }
     let groups = Self.largest(numbers.map { ReportCount(time: 0, group: $0.group, count: $0.values.total) }).groups
-    var (all, cells) = ([String: NumberCounts](), [Int64: [String: NumberCounts]]())
+    var (all, cells) = ([ExactText: NumberCounts](), [Int64: [ExactText: NumberCounts]]())
     for number in numbers {
-      let group = groups.contains(number.group) ? number.group : "…"
+      let group = Self.shown(number.group, groups)
       all[group, default: NumberCounts()].add(number.values)
       cells[number.time, default: [:]][group, default: NumberCounts()].add(number.values)
     }
     let buckets = cells.sorted { $0.key < $1.key }.map { time, groups in
-      JSONValue(["time": time, "groups": JSONValue(byName: groups.mapValues { NumberSummary($0).json })])
+      JSONValue(["time": time, "groups": Self.byGroup(groups) { NumberSummary($0).json }])
     }
     return Self.json([
       "since": wanted.since, "until": wanted.until, "bucketMilliseconds": grouping.bucketMilliseconds,
-      "groups": groups, "summary": JSONValue(byName: all.mapValues { NumberSummary($0).json }), "buckets": buckets,
+      "groups": groups.map(\.text),
+      "summary": Self.byGroup(all) { NumberSummary($0).json }, "buckets": buckets,
       "readSince": reach.since,
     ])
   }
@@ -205,8 +210,10 @@ struct NumberSummary: Sendable, Equatable {
     ]
   }
 
-  /// - Parameter numbers: at least one; all are settled.
-  init(_ numbers: NumberCounts) {
+  /// - Parameter given: at least one number.
+  init(_ given: NumberCounts) {
+    var numbers = given
+    numbers.settle()
     (count, sum) = (numbers.total, numbers.sum)
     guard let all = numbers.whole else {
       let values = numbers.values

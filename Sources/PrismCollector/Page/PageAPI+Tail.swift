@@ -39,7 +39,7 @@ extension PageAPI {
 
   /// The newest reports of a filter. Of those behind the look before, at most the last `tailIDsMax` ids are read.
   private func look(_ wanted: ReportFilter) async throws(CollectorRefusal) -> TailLooks.Look {
-    let (queries, store) = (try scan.queries, collector.store)
+    let (queries, store) = (scan.queries, collector.store)
     return try await collector.access.page.tails.look(wanted) { before in
       do throws(CollectorRefusal) {
         let newest = try await ask { () throws(StoreFailure) in try await queries.newestID() }

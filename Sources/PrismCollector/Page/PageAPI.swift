@@ -112,7 +112,7 @@ struct PageAPI: PageAnswers {
   /// A line of the log for each change: who did what, to what.
   func note(_ request: PageRequest, did what: String, to object: String) {
     collector.log.info(
-      "changed through the page",
+      "changed by an operator",
       ["who": request.reader?.name ?? "", "address": request.http.peer.address, "did": what, "object": object])
   }
 }

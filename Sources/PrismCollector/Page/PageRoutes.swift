@@ -1,7 +1,6 @@
 import PrismHTTP
 import PrismProtocol
 
-/// All paths of the API.
 enum PageRoutes {
   static let filter = ["namespace", "type", "device", "kind", "since", "until", "time", "meta"]
 
@@ -173,25 +172,61 @@ extension DeviceExpression {
   }
 }
 
+/// The form of a member of a change's body.
+enum MemberForm: String, Sendable {
+  case text = "a text"
+  case number = "a number"
+  case flag = "true or false"
+  case list = "a list"
+  case object = "an object"
+  /// Its reader says what it takes.
+  case any = "a value"
+
+  fileprivate func includes(_ value: JSONValue) -> Bool {
+    switch (self, value) {
+    case (.any, _), (_, .null), (.text, .string), (.number, .number), (.flag, .bool), (.list, .array),
+      (.object, .object):
+      true
+    default: false
+    }
+  }
+}
+
 // Bodies of changes.
 extension PageAPI {
   private static let bodyBytesMax = 65_536
 
-  /// The object that a change brings. - Throws: 400 for another body, and for a member that is not among `known`.
+  /// The object that a change brings.
+  /// - Throws: 400 for another body, and for a member that is not among `known` or has another form: it would be left out, and
+  ///   another change be made.
   static func body(
-    _ request: PageRequest, known: [String], bytesMax: Int = bodyBytesMax
+    _ request: PageRequest, known: KeyValuePairs<String, MemberForm>, bytesMax: Int = bodyBytesMax
   ) throws(CollectorRefusal) -> JSONValue {
     // A form of another origin can't send this type without asking first.
     guard request.http.header("content-type")?.hasPrefix("application/json") == true else {
       throw CollectorRefusal(400, "send a change as application/json")
     }
-    guard request.http.body.count <= bytesMax, let body = try? JSONValue(parsing: request.http.body),
-      let members = body.object
-    else { throw CollectorRefusal(400, "the body must be an object of at most \(bytesMax) bytes") }
-    if let unknown = members.first(where: { !known.contains($0.key) }) {
-      throw CollectorRefusal(
-        400, "`\(unknown.key.prefix(64))` is no member here; there are \(known.joined(separator: ", "))")
+    guard request.http.body.count <= bytesMax else {
+      throw CollectorRefusal(400, "the body has more than \(bytesMax) bytes")
     }
+    let body = try object(request)
+    for member in body.object ?? [] {
+      guard let form = known.first(where: { $0.key == member.key })?.value else {
+        let names = known.map(\.key).joined(separator: ", ")
+        throw CollectorRefusal(400, "`\(member.key.prefix(64))` is no member here; there are \(names)")
+      }
+      guard form.includes(member.value) else { throw CollectorRefusal(400, "\(member.key): must be \(form.rawValue)") }
+    }
+    return body
+  }
+
+  /// - Throws: 400 for a body that is no JSON object.
+  static func object(_ request: PageRequest) throws(CollectorRefusal) -> JSONValue {
+    let body: JSONValue
+    do throws(JSONError) { body = try JSONValue(parsing: request.http.body) } catch {
+      throw CollectorRefusal(400, "the body is \(error)")
+    }
+    guard body.object != nil else { throw CollectorRefusal(400, "the body must be a JSON object") }
     return body
   }
 }

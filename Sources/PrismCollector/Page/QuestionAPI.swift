@@ -89,7 +89,7 @@ extension QuestionAPI {
     (filter.axis, filter.isNewestFirst) = (.received, true)
     let span = filter.device == nil ? Self.milliseconds.ofFleet : Self.milliseconds.ofDevice
     filter.since = api.collector.time.unixMilliseconds - span
-    let (scan, store) = (try api.scan, api.collector.store)
+    let (scan, store) = (api.scan, api.collector.store)
     var (devices, types, seen): ([JSONValue], [String: [Int]], Set<[String]>) = ([], [:], [])
     let reach = try await api.ask { () throws(StoreFailure) in
       try await scan.run(filter, within: ReportScan.countBudget) { (part) throws(StoreFailure) in

@@ -19,7 +19,6 @@ struct ReaderSession: Sendable, Equatable {
   /// The token's code of the others.
   let code: String
 
-  /// The text that the token signs.
   private static func text(_ role: ReaderIdentity.Role, _ expires: Int64, _ nonce: String) -> String {
     "prism session\n\(role.rawValue)\n\(expires)\n\(nonce)"
   }
@@ -112,8 +111,6 @@ extension ReaderIdentity {
 
 // Signing in and out.
 extension PageAPI {
-  private static let bodyBytesMax = 4096
-
   /// `GET /session`: who is signed in; what a client needs for changes.
   func session(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     Self.json(of: Self.described(request.reader, needsToken: collector.access.needsReaderToken))
@@ -130,13 +127,10 @@ extension PageAPI {
 
   /// `POST /session` with `{"token": …}`: begins a session.
   func signIn(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    // A form of another origin can't send this type without asking first.
-    guard request.http.header("content-type")?.hasPrefix("application/json") == true else {
-      throw CollectorRefusal(400, "send the token as application/json: {\"token\": \"…\"}")
+    let body = try Self.body(request, known: ["token": .text], bytesMax: 4096)
+    guard let token = body["token"]?.string, !token.isEmpty else {
+      throw CollectorRefusal(400, "the body must be {\"token\": \"…\"}")
     }
-    guard request.http.body.count <= Self.bodyBytesMax,
-      let token = (try? JSONValue(parsing: request.http.body))?["token"]?.string, !token.isEmpty
-    else { throw CollectorRefusal(400, "the body must be {\"token\": \"…\"}") }
     let reader = try await collector.access.signIn(token, from: request.http.peer)
     collector.log.info(
       "a reader signed in at the page", ["who": reader.name, "address": request.http.peer.address])

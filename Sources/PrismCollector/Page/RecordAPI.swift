@@ -6,7 +6,6 @@ import PrismProtocol
 struct RecordAPI: PageAnswers {
   static let prefix = "/records/{namespace}/{table}"
 
-  /// Changes of one transaction.
   static let changesMax = 1000
 
   let api: PageAPI
@@ -25,8 +24,8 @@ struct RecordAPI: PageAnswers {
 
   /// `GET /records/{namespace}/{table}/{record}`.
   func get(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let (store, place, id) = (try store, try Self.place(request), try Self.id(request))
-    let found = try await api.ask { () throws(StoreFailure) in try await store.record(id, of: place) }
+    let (place, id) = (try Self.place(request), try Self.id(request))
+    let found = try await api.ask { () throws(StoreFailure) in try await api.collector.store.record(id, of: place) }
     guard let record = found else { throw CollectorRefusal(404, "there is no record of this id") }
     guard request.http.header("if-none-match").map({ Self.tags($0)?.contains(record.tag) ?? true }) != true else {
       return HTTPResponse(status: 304, headers: [("ETag", record.tag)])
@@ -94,7 +93,7 @@ struct RecordAPI: PageAnswers {
   private func change(
     _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition, _ request: PageRequest
   ) async throws(CollectorRefusal) -> [RecordChanged] {
-    let (store, counts) = (try store, api.collector.counts)
+    let (store, counts) = (api.collector.store, api.collector.counts)
     let condition = try CommandRule(place, now: api.collector.time.unixMilliseconds).check(changes, condition)
     let what = changes.count == 1 ? changes[0].id.text : "\(changes.count) records"
     do throws(RecordFailure) {
@@ -108,15 +107,6 @@ struct RecordAPI: PageAnswers {
     } catch {
       counts.count(.recordChanges, "refused", changes.count)
       throw CollectorRefusal(error, changes)
-    }
-  }
-
-  private var store: any RecordStore {
-    get throws(CollectorRefusal) {
-      guard let store = api.collector.store.recordStore else {
-        throw CollectorRefusal(404, "this store has no records")
-      }
-      return store
     }
   }
 }
@@ -157,10 +147,7 @@ extension RecordAPI {
 
   private static func fields(_ request: PageRequest, type: String) throws(CollectorRefusal) -> JSONValue {
     try check(request.http, type: type)
-    guard let body = try? JSONValue(parsing: request.http.body), body.object != nil else {
-      throw CollectorRefusal(400, "the body must be the fields of the record: a JSON object")
-    }
-    return body
+    return try PageAPI.object(request)
   }
 
   private static func condition(_ request: HTTPRequest) throws(CollectorRefusal) -> ChangeCondition {

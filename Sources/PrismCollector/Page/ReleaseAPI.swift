@@ -101,7 +101,7 @@ struct ReleaseAPI: PageAnswers {
       "versions": zip(pair, sums).map { Self.named($0).joined(Self.rates($1, found.missing)) },
       "crashesPerHour": ratio({ Double($0.seconds) / 3600 }, \.crashes),
       "crashedSessions": ratio({ Double($0.sessions) }, \.crashedSessions),
-      "crashedDevices": ratio({ Double($0.devices.count) }, \.crashed.count),
+      "crashedDevices": ratio({ Double($0.devices.count - Self.unknown($0, found.missing)) }, \.crashed.count),
     ])
   }
 
@@ -120,9 +120,13 @@ struct ReleaseAPI: PageAnswers {
     JSONValue(["devices": missing.count, "hours": missing.values.reduce(0, +)])
   }
 
-  /// A device of which hours are missing is not known to be free of crashes: it counts as crashed, or apart.
+  /// A device of which hours are missing is not known to be free of crashes: it counts as crashed, or as one of these.
+  private static func unknown(_ sum: Sum, _ missing: [Int32: Int]) -> Int {
+    sum.devices.count { missing[$0] != nil && !sum.crashed.contains($0) }
+  }
+
   private static func rates(_ sum: Sum, _ missing: [Int32: Int]) -> JSONValue {
-    let unknown = sum.devices.count { missing[$0] != nil && !sum.crashed.contains($0) }
+    let unknown = unknown(sum, missing)
     let known = sum.devices.count - unknown
     let free = { (bad: Int, all: Int) in share(max(0, all - bad), all) }
     return JSONValue([
@@ -153,6 +157,5 @@ extension RateRatio {
 }
 
 extension JSONValue {
-  /// An object with the members of another one.
   fileprivate func joined(_ other: JSONValue) -> JSONValue { .object((object ?? []) + (other.object ?? [])) }
 }

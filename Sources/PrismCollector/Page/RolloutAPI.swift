@@ -85,7 +85,11 @@ struct RolloutAPI: PageAnswers {
     guard let remote = api.collector.remote else {
       throw CollectorRefusal(409, "this collector serves no remote configuration; remoteConfig names its folder")
     }
-    let body = try PageAPI.body(request, known: ["action", "percent", "groups", "where", "guard"])
+    let body = try PageAPI.body(
+      request,
+      known: [
+        "action": .text, "percent": .number, "groups": .list, "where": .text, "guard": .object,
+      ])
     let (action, change): (String, RolloutChange) = (body["action"]?.string ?? "", try Self.change(body))
     let rollout = try await remote.store.change(change, by: request.reader?.name ?? "")
     api.note(
@@ -95,8 +99,10 @@ struct RolloutAPI: PageAnswers {
   }
 
   private static func change(_ body: JSONValue) throws(CollectorRefusal) -> RolloutChange {
-    if body["guard"] != nil, body["action"]?.string != "start" {
-      throw CollectorRefusal(400, "guard: belongs to the action start")
+    let reaching = ["start", "widen"]
+    for (member, actions) in [("guard", ["start"]), ("percent", reaching), ("groups", reaching), ("where", reaching)]
+    where body[member] ?? .null != .null && !actions.contains(body["action"]?.string ?? "") {
+      throw CollectorRefusal(400, "\(member): belongs to the action \(actions.joined(separator: " or "))")
     }
     let rule = body["guard"] ?? .null
     return switch body["action"]?.string {

@@ -1,6 +1,6 @@
+import PrismBase
 import PrismProtocol
 
-/// How reports are exported.
 enum ExportFormat: String, Sendable, CaseIterable {
   case ndjson, csv
 
@@ -17,8 +17,8 @@ struct ExportLines {
 
   let format: ExportFormat
   /// By path, in the order of the paths.
-  private var columns: [[String]: Int] = [:]
-  private var paths: [[String]] = []
+  private var columns: [[ExactText]: Int] = [:]
+  private var paths: [[ExactText]] = []
   /// Whether its reports have more fields than a file may have columns.
   var isOver: Bool { columns.count > Self.columnsMax }
   static let overCause = "the reports have over \(columnsMax) different fields: choose a type, or ndjson"
@@ -29,7 +29,7 @@ struct ExportLines {
 
   mutating func note(_ reports: [StoredReport]) {
     for report in reports where !isOver {
-      Self.forEachField(of: report) { path, _ in columns[path] = 0 }
+      Self.forEachField(of: report) { path, _ in columns[path.map(ExactText.init)] = 0 }
     }
   }
 
@@ -38,7 +38,7 @@ struct ExportLines {
     guard format == .csv else { return [] }
     paths = columns.keys.sorted { $0.lexicographicallyPrecedes($1) }
     for (place, path) in paths.enumerated() { columns[path] = place }
-    let names = paths.map { "," + Self.quoted("meta." + MetaCondition.text(of: $0)) }
+    let names = paths.map { "," + Self.quoted("meta." + MetaCondition.text(of: $0.map(\.text))) }
     return Array((Self.ofReports + names.joined() + "\r\n").utf8)
   }
 
@@ -50,7 +50,7 @@ struct ExportLines {
   private func row(_ report: StoredReport) -> [UInt8] {
     var values = [String](repeating: "", count: paths.count)
     Self.forEachField(of: report) { path, value in
-      if let place = columns[path] { values[place] = Self.cell(value) }
+      if let place = columns[path.map(ExactText.init)] { values[place] = Self.cell(value) }
     }
     let fields = [
       String(report.id), Self.quoted(report.device), Self.quoted(report.namespace), Self.quoted(report.kind),

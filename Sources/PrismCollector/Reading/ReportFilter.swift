@@ -50,6 +50,14 @@ extension ReportFilter {
     return after < last ? after + 1...last : nil
   }
 
+  /// Whether it wants a time. A bound that is not given bounds nothing: a device's time may be any number.
+  @inline(__always) func wants(_ time: Int64) -> Bool { time >= since ?? .min && until.map { time < $0 } ?? true }
+
+  /// Whether it may want one of these times.
+  func mayWant(_ times: ClosedRange<Int64>) -> Bool {
+    times.upperBound >= since ?? .min && until.map { times.lowerBound < $0 } ?? true
+  }
+
   /// Whether it wants reports of such a sender.
   func wants(_ device: String, _ namespace: String, _ kind: String) -> Bool {
     scope.has(namespace) && (self.device ?? device) == device && (self.namespace ?? namespace) == namespace
@@ -68,7 +76,8 @@ extension ReportFilter {
     try request.checkParameters(Self.parameters)
     (namespace, type) = (request.parameter("namespace"), request.parameter("type"))
     (device, kind) = (request.parameter("device"), request.parameter("kind"))
-    (since, until) = (try Self.number("since", request), try Self.number("until", request))
+    (since, until) = (try Self.time("since", request), try Self.time("until", request))
+    if let since, let until, since >= until { throw CollectorRefusal(400, "until: must be later than since") }
     switch request.parameter("time") {
     case nil: break
     case let name?:
@@ -88,6 +97,12 @@ extension ReportFilter {
       throw CollectorRefusal(
         400, "limit: is \(limit), must be \(Self.limits.lowerBound) to \(Self.limits.upperBound)")
     }
+  }
+
+  private static func time(_ name: String, _ request: HTTPRequest) throws(CollectorRefusal) -> Int64? {
+    let value = try number(name, request)
+    guard let value, 1_000_000_000..<100_000_000_000 ~= value else { return value }
+    throw CollectorRefusal(400, "\(name): \(value) are seconds; give milliseconds since 1970: \(value)000")
   }
 
   private static func number(_ name: String, _ request: HTTPRequest) throws(CollectorRefusal) -> Int64? {
@@ -122,7 +137,7 @@ extension HTTPRequest {
   func checkParameters(_ known: [String]) throws(CollectorRefusal) {
     guard let unknown = query.map(\.name).first(where: { !known.contains($0) }) else { return }
     let hint = NearestName.of(unknown, among: known).map { "; did you mean `\($0)`?" } ?? "."
-    throw CollectorRefusal(
-      400, "`\(unknown.prefix(64))` is no parameter here\(hint) There are \(known.joined(separator: ", "))")
+    let others = known.isEmpty ? "No parameter is taken" : "There are \(known.joined(separator: ", "))"
+    throw CollectorRefusal(400, "`\(unknown.prefix(64))` is no parameter here\(hint) \(others)")
   }
 }

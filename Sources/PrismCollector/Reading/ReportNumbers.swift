@@ -93,6 +93,11 @@ struct NumberCounts: Sendable, Equatable {
     if let sketch = other.reduced { add(sketch) }
     var other = other
     other.settle()
+    // Few numbers wait: a merge costs as much as all that are there.
+    guard other.counts.reduce(0, { $0 + Int($1) }) > Self.waitingMax else {
+      for (value, count) in zip(other.values, other.counts) { for _ in 0..<count { add(value) } }
+      return
+    }
     settle()
     merge(other.values, other.counts)
   }

@@ -18,10 +18,11 @@ protocol ReportQueries: Sendable {
 
   /// The numbers of a field of the meta; reports without a number there are left out.
   /// - Parameter path: keys, from the outermost map on.
-  /// - Parameter limit: of `NumberCounts.size`: soon after it the answer ends.
+  /// - Parameter limit: of `NumberCounts.size`: soon after it the answer ends, having the newest reports.
+  /// - Returns: with the first id that was read, where the limit ended it.
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> [ReportNumbers]
+  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], from: Int64?)
 
   /// Those of one device, or of all, the ones heard of last first.
   func streams(_ scope: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream]
@@ -30,7 +31,6 @@ protocol ReportQueries: Sendable {
   func types(_ scope: Scope, limit: Int) async throws(StoreFailure) -> [TypeName]
 }
 
-/// A type of a namespace.
 struct TypeName: Sendable, Equatable, Hashable {
   var namespace: String, type: String
 }

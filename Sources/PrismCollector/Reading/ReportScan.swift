@@ -79,16 +79,16 @@ struct ReportScan: Sendable {
     var cells: [Cell: Int] = [:]
     let reach = try await run(filter, countedBy: grouping, within: Self.countBudget) { (part) throws(StoreFailure) in
       for count in try await queries.counts(part, grouping) {
-        cells[Cell(time: count.time, group: count.group), default: 0] += count.count
+        cells[Cell(time: count.time, group: ExactText(count.group)), default: 0] += count.count
       }
       return cells.count < Self.cellsMax
     }
-    let counts = cells.map { ReportCount(time: $0.key.time, group: $0.key.group, count: $0.value) }
+    let counts = cells.map { ReportCount(time: $0.key.time, group: $0.key.group.text, count: $0.value) }
     let whole = try await cut(reach, cells.count >= Self.cellsMax)
     return (counts.sorted { ($0.time, $0.group) < ($1.time, $1.group) }, whole)
   }
 
-  private struct Cell: Hashable { let time: Int64, group: String }
+  private struct Cell: Hashable { let time: Int64, group: ExactText }
 
   /// One question keeps as many cells of time and group, and as much of numbers.
   private static let (cellsMax, numbersMax) = (200_000, 3_000_000)
@@ -102,16 +102,23 @@ struct ReportScan: Sendable {
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping
   ) async throws(StoreFailure) -> (numbers: [ReportNumbers], reach: Reach) {
-    var (cells, left): ([Cell: NumberCounts], Int) = ([:], Self.numbersMax)
-    let reach = try await run(filter, within: Self.countBudget) { (part) throws(StoreFailure) in
-      for one in try await queries.numbers(part, path: path, grouping, limit: left) {
-        cells[Cell(time: one.time, group: one.group), default: NumberCounts()].add(one.values)
+    var (cells, left, from): ([Cell: NumberCounts], Int, Int64?) = ([:], Self.numbersMax, nil)
+    var reach = try await run(filter, within: Self.countBudget) { (part) throws(StoreFailure) in
+      let found = try await queries.numbers(part, path: path, grouping, limit: left)
+      from = found.from
+      for one in found.numbers {
+        cells[Cell(time: one.time, group: ExactText(one.group)), default: NumberCounts()].add(one.values)
       }
       left = Self.numbersMax - cells.values.reduce(0) { $0 + $1.size }
-      return left > 0
+      return left > 0 && from == nil
     }
-    let numbers = cells.map { ReportNumbers(time: $0.key.time, group: $0.key.group, values: $0.value) }
-    return (numbers, try await cut(reach, left <= 0))
+    if let from { reach.id = from }
+    let numbers = cells.map { cell, values in
+      var values = values
+      values.settle()
+      return ReportNumbers(time: cell.time, group: cell.group.text, values: values)
+    }
+    return (numbers, try await cut(reach, left <= 0 || from != nil))
   }
 }
 

@@ -15,6 +15,8 @@ struct Delivery: Sendable {
   let mac: String?
   /// Milliseconds to add to the device's times: its clock was so far behind when it sent the packet.
   let clockCorrection: Int64
+  /// It came from its device, which is held to its limits.
+  let isLimited: Bool
 
   var context: PacketContext {
     PacketContext(
@@ -55,11 +57,11 @@ struct Delivery: Sendable {
         "the packet is too large: it has \(headers.itemCount) rows; at most \(Self.itemsMax) are taken")
     }
     mac = request.header("prism-mac")
-    clockCorrection = Self.correction(sentTime: headers.sentTime, now: now)
+    (clockCorrection, isLimited) = (Self.correction(sentTime: headers.sentTime, now: now), now != nil)
   }
 
   /// Of a packet that the collector makes itself.
-  init(own headers: PacketHeaders) { (self.headers, mac, clockCorrection) = (headers, nil, 0) }
+  init(own headers: PacketHeaders) { (self.headers, mac, clockCorrection, isLimited) = (headers, nil, 0, false) }
 
   private static func correction(sentTime: Int64?, now: Int64?) -> Int64 {
     guard let sentTime, let now else { return 0 }

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// The memory that packets share from their decryption until they are stored. A packet that finds too little of it
-/// waits.
+/// waits. Turns of readers are shared alike (`ReadGate`).
 final class MemoryBudget: Sendable {
   /// A share of the budget. It is given back when the last reference to it is gone.
   final class Lease: Sendable {
@@ -38,10 +38,11 @@ final class MemoryBudget: Sendable {
   static let waitingMax = 64
 
   let bytesMax: Int
+  private let waitingMax: Int
   private let state: Mutex<State>
 
-  init(bytesMax: Int) {
-    self.bytesMax = bytesMax
+  init(bytesMax: Int, waitingMax: Int = waitingMax) {
+    (self.bytesMax, self.waitingMax) = (bytesMax, waitingMax)
     state = Mutex(State(freeBytes: bytesMax))
   }
 
@@ -58,7 +59,7 @@ final class MemoryBudget: Sendable {
   func take(_ bytes: Int) async -> Lease? {
     guard bytes <= bytesMax else { return nil }
     if let lease = takeAtOnce(bytes) { return lease }
-    guard waitingCount < Self.waitingMax else { return nil }
+    guard waitingCount < waitingMax else { return nil }
     await wait(bytes)
     return Lease(self, bytes: bytes)
   }

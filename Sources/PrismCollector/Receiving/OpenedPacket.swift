@@ -44,6 +44,9 @@ struct OpenedPacket: Sendable {
 
   var rows: [Row] { reports.rows }
 
+  /// Of its rows and payloads.
+  var unpackedBytes: Int { payloads.reduce(reports.bytes.count) { $0 + $1.count } }
+
   func payload(_ index: Int) -> [UInt8]? { delivery.context.kind.hasPayload ? payloads[index] : nil }
 
   private static func mismatch(_ delivery: Delivery, _ found: Int) -> CollectorRefusal {

@@ -10,7 +10,6 @@ import Synchronization
 final class PacketOpeners: Sendable {
   let keys: SenderKeys
   private let openers: [PacketOpener]
-  /// Packets at each opener.
   private let loads: Mutex<[Int]>
   let dictionaries: Dictionaries?
   let memory: MemoryBudget
@@ -159,7 +158,7 @@ actor PacketOpener {
       packed = try reader(opening).decrypt(opening.delivery.headers, body: body, mac: opening.delivery.mac)
     } catch { throw CollectorRefusal(error) }
     do throws(CollectorRefusal) {
-      guard try opening.sender?.begin(packed, rows: opening.delivery.itemCount) ?? true,
+      guard try opening.sender?.begin() ?? true,
         let lease = opening.memory.takeAtOnce(try opening.bytes(of: packed))
       else { return .decrypted(packed) }
       return .opened(try unpack(packed, opening, lease))
@@ -197,7 +196,6 @@ actor PacketOpener {
 /// The checks on the way of one packet from its bytes to its rows. Its sender is checked before more memory is spent than its
 /// own bytes. Then there must be memory for its rows.
 struct PacketOpening: Sendable {
-  /// The memory of one row.
   private static let rowBytes = MemoryLayout<OpenedPacket.Row>.stride + MemoryLayout<MetaBlock.Row>.stride
 
   let delivery: Delivery

@@ -2,7 +2,6 @@ import PrismHTTP
 import PrismPacket
 import PrismProtocol
 
-/// The keys of the senders, by id.
 struct SenderKeys: Sendable {
   private let keys: [String: Secret]
   private let rules: [String: KeyRule]
@@ -78,23 +77,17 @@ public struct KeyRule: Sendable, Equatable {
 struct SenderCheck: Sendable {
   let devices: DeviceGate
   let device: String
-  /// Of the packet's body; nil for a packet that does not count.
-  private let bytes: Int?
-  /// The cost of a row beside its text: its place, its times and its ids.
-  private static let rowBytes = 128
+  private let isLimited: Bool
 
-  init(_ devices: DeviceGate, _ delivery: Delivery, bytes: Int?) {
-    (self.devices, device, self.bytes) = (devices, delivery.context.deviceID, bytes)
+  init(_ devices: DeviceGate, _ delivery: Delivery) {
+    (self.devices, device, isLimited) = (devices, delivery.context.deviceID, delivery.isLimited)
   }
 
-  /// Counts the packet: its rows and its unpacked bytes, or its body where that is larger. Never waits.
+  /// Counts the packet. Never waits.
   /// - Returns: false: it is not known now whether the device is revoked; ask `finish`.
   /// - Throws: 403 for a revoked device.
-  func begin(_ packet: PackedPacket, rows: Int) throws(CollectorRefusal) -> Bool {
-    if let bytes {
-      let unpacked = packet.metaBytes + packet.payloadBytes + rows * Self.rowBytes
-      devices.admission.count(device, bytes: max(bytes, unpacked))
-    }
+  func begin() throws(CollectorRefusal) -> Bool {
+    if isLimited { devices.admission.count(device) }
     return try devices.standings.checkNow(device)
   }
 

@@ -2,7 +2,6 @@ import PrismBase
 import PrismPacket
 import PrismProtocol
 
-/// A record as the collector keeps it.
 struct CollectedRecord: Sendable, Equatable {
   /// The row's number: the server's id of a record that a device made.
   var number: Int64

@@ -1,6 +1,5 @@
 import PrismProtocol
 
-/// A record of the table of tags.
 struct CollectedTags: Sendable, Equatable {
   /// Records of one namespace that a question reads: three of each device of the list.
   static let countMax = 600_000

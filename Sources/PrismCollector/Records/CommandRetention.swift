@@ -40,7 +40,6 @@ struct CommandRetention {
   }
 }
 
-/// A command of a device.
 struct CommandPlace: Sendable, Equatable {
   var place: RecordPlace
   var id: RecordID

@@ -33,9 +33,7 @@ struct RecordAnswers {
   private func answer(
     _ question: DownQuestion, _ encoding: PacketEncoding
   ) async throws(CollectorRefusal) -> HTTPResponse {
-    guard let store = collector.store.recordStore else {
-      throw CollectorRefusal(404, "this collector keeps no records")
-    }
+    let store = collector.store
     let reply = try await collector.access.page.asking.run { () throws(CollectorRefusal) in
       do throws(StoreFailure) {
         return try await store.reply(to: question)
@@ -73,15 +71,10 @@ struct RecordAnswers {
     do {
       return try await collector.access.page.snapshots.snapshot(
         of: place, sequence: sequence, in: mark, encoding, from: store)
-    } catch {
-      switch error {
-      case RecordSnapshotFault.busy:
-        throw CollectorRefusal(503, "too many devices ask for all records; try again", retryAfterSeconds: 30)
-      case let fault:
-        collector.log.fault(
-          "collector.records", "an answer with all records can't be made", ["cause": "\(fault)"], level: .error)
-        throw CollectorRefusal(503, "the records can't be read now", retryAfterSeconds: 30)
-      }
+    } catch let refusal as CollectorRefusal { throw refusal } catch {
+      collector.log.fault(
+        "collector.records", "an answer with all records can't be made", ["cause": "\(error)"], level: .error)
+      throw CollectorRefusal(503, "the records can't be read now", retryAfterSeconds: 30)
     }
   }
 

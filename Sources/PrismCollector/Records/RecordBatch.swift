@@ -24,19 +24,12 @@ struct RecordBatch {
   private enum DeletionColumn: String, SQLiteColumn {
     case namespace, tab, device, id
     case number = "server_id"
-    case isNamed = "is_named"
-    case changedTime = "changed_time"
-    case seq
+    case isNamed, changedTime, seq
   }
 
   /// Of a record that has no number yet.
   private enum NewColumn: String, SQLiteColumn {
-    case namespace, tab, device, id, fields, version
-    case changedTime = "changed_time"
-    case receivedTime = "received_time"
-    case isNamed = "is_named"
-    case seq
-    case insertSeq = "insert_seq"
+    case namespace, tab, device, id, fields, version, changedTime, receivedTime, isNamed, seq, insertSeq
   }
 
   private enum GivenColumn: String, SQLiteColumn {

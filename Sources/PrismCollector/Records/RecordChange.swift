@@ -1,6 +1,5 @@
 import PrismProtocol
 
-/// A change of a record that the server makes.
 struct RecordChange: Sendable, Equatable {
   enum Action: Sendable, Equatable {
     /// Sets all fields: an object.
@@ -32,7 +31,6 @@ enum ChangeCondition: Sendable, Equatable {
   }
 }
 
-/// The result of a change.
 enum RecordChanged: Sendable, Equatable {
   /// - Parameters:
   ///   - record: as it is now; nil where several changes were made at once.

@@ -11,10 +11,7 @@ struct RecordSnapshot: Sendable {
   let mark: StoreMark?
 }
 
-/// Why there is no snapshot.
 enum RecordSnapshotFault: Error {
-  /// Too many are being made.
-  case busy
   /// Packed it has more bytes than this.
   case tooLarge(bytes: Int)
 }

@@ -10,10 +10,6 @@ actor RecordSnapshots {
   private static let bytesMax = 512 * 1_048_576
   /// That are kept: each is an open file.
   private static let keptMax = 64
-  /// That are made at a time.
-  static let buildsMax = 2
-  /// Questions that wait for their turn.
-  static let waitingMax = 256
 
   private struct Key: Hashable {
     let place: RecordPlace
@@ -26,15 +22,16 @@ actor RecordSnapshots {
   /// In the order of their last use.
   private var kept: [(key: Key, snapshot: RecordSnapshot)] = []
   private var builds: [Key: Task<RecordSnapshot, any Error>] = [:]
-  private var running = 0
-  private var waiting: [CheckedContinuation<Void, Never>] = []
+  /// Those that are made at a time; further ones wait.
+  private let gate = ReadGate(
+    countMax: 2, waitingMax: 256, "too many devices ask for all records; try again", retryAfterSeconds: 30)
   /// Since the start.
   private(set) var built = 0
 
   init(folder: String) { self.folder = folder }
 
   /// - Parameter sequence: the table's newest number.
-  /// - Throws: `RecordSnapshotFault`, `StoreFailure`, `PacketError`.
+  /// - Throws: `CollectorRefusal`, `RecordSnapshotFault`, `StoreFailure`, `PacketError`.
   func snapshot(
     of place: RecordPlace, sequence: Int64, in mark: StoreMark?, _ encoding: PacketEncoding, from store: any RecordStore
   ) async throws -> RecordSnapshot {
@@ -59,25 +56,12 @@ actor RecordSnapshots {
   private func build(
     _ place: RecordPlace, _ encoding: PacketEncoding, _ store: any RecordStore
   ) async throws -> RecordSnapshot {
-    try await begin()
-    defer { end() }
+    let turn = try await gate.wait()
+    defer { withExtendedLifetime(turn) {} }
     built += 1
     let writer = Mutex(try RecordSnapshotWriter(folder: folder, encoding: encoding, bytesMax: Self.bytesMax))
     try await store.readAll(of: place) { line in try writer.withLock { try $0.add(line) } }
     return try writer.withLock { try $0.finish() }
-  }
-
-  private func begin() async throws(RecordSnapshotFault) {
-    guard running >= Self.buildsMax else {
-      running += 1
-      return
-    }
-    guard waiting.count < Self.waitingMax else { throw .busy }
-    await withCheckedContinuation { waiting.append($0) }  // it gets the place of one that ends
-  }
-
-  private func end() {
-    if waiting.isEmpty { running -= 1 } else { waiting.removeFirst().resume() }
   }
 
   private func keep(_ snapshot: RecordSnapshot, as key: Key) {

@@ -22,7 +22,6 @@ protocol RecordStore: Sendable {
   /// The tags of all devices that these namespaces have, in no particular order.
   func tags(of namespaces: [String]) async throws(StoreFailure) -> [CollectedTags]
 
-  /// The answer to a device.
   func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply
 
   /// Reads all records of `place` in one state of the database.
@@ -50,7 +49,6 @@ struct RecordReply: Sendable, Equatable {
 
 /// The limits of the log.
 enum RecordLog {
-  /// Operations of an answer at most.
   static let operationsMax = DownOperation.countMax
   /// Deletions of a table that are kept: for more than that a device gets all records.
   static let deletionsMax = operationsMax

@@ -42,11 +42,7 @@ extension RecordTables {
 
   private enum OperationColumn: String, SQLiteColumn {
     case number = "server_id"
-    case isNamed = "is_named"
-    case id, fields
-    case changedTime = "changed_time"
-    case seq
-    case insertSeq = "insert_seq"
+    case isNamed, id, fields, changedTime, seq, insertSeq
   }
 
   /// One more than an answer may have, if there are more.

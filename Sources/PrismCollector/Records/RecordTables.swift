@@ -46,18 +46,10 @@ struct RecordTables {
 
   enum Column: String, SQLiteColumn {
     case number = "server_id"
-    case namespace, tab, device, id, fields, version
-    case changedTime = "changed_time"
-    case receivedTime = "received_time"
-    case isNamed = "is_named"
-    case seq
-    case insertSeq = "insert_seq"
+    case namespace, tab, device, id, fields, version, changedTime, receivedTime, isNamed, seq, insertSeq
   }
 
-  private enum AnswerColumn: String, SQLiteColumn {
-    case stream, packet, answer
-    case receivedTime = "received_time"
-  }
+  private enum AnswerColumn: String, SQLiteColumn { case stream, packet, answer, receivedTime }
 
   let statements: SQLStatements
 

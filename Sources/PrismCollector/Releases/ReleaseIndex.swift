@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 
 /// Sums what apps did by version and day, in memory: it reads on from where it came to, each time that it is asked, for a bounded
 /// time. After a start it reads all such reports again.
@@ -38,18 +37,50 @@ actor ReleaseIndex {
     }
   }
 
-  /// The hours that came of a device on a day: numbers that are missing between them were lost.
-  struct Chain: Sendable {
-    var first: Int, last: Int
-    var count = 0
-    var isBroken = false
-
-    mutating func add(_ other: Chain) {
-      (first, last) = (min(first, other.first), max(last, other.last))
-      (count, isBroken) = (count + other.count, isBroken || other.isBroken)
+  /// The hours that came of a device.
+  private struct Chain {
+    /// Numbers without a gap, and the days on which the first and the last of these hours ended.
+    struct Run {
+      var first: (number: Int, day: Int64), last: (number: Int, day: Int64)
     }
 
-    var missing: Int { max(0, last - first + 1 - count) }
+    /// Ascending: the numbers between two of them were lost.
+    private(set) var runs: [Run] = []
+    /// The days of hours whose chain of packets is broken.
+    var broken: Set<Int64> = []
+
+    mutating func add(_ hour: (number: Int, day: Int64)) {
+      let next = (runs.lastIndex { $0.first.number <= hour.number } ?? -1) + 1
+      guard next == 0 || runs[next - 1].last.number < hour.number else { return }
+      let joinsNext = next < runs.count && runs[next].first.number == hour.number + 1
+      if next > 0, runs[next - 1].last.number == hour.number - 1 {
+        runs[next - 1].last = joinsNext ? runs.remove(at: next).last : hour
+      } else if joinsNext {
+        runs[next].first = hour
+      } else {
+        runs.insert(Run(first: hour, last: hour), at: next)
+      }
+    }
+
+    func hasDays(before oldest: Int64) -> Bool {
+      runs.contains { $0.last.day <= oldest } || broken.contains { $0 <= oldest }
+    }
+
+    mutating func forget(before oldest: Int64) {
+      runs.removeAll { $0.last.day <= oldest }
+      broken = broken.filter { $0 > oldest }
+    }
+
+    var places: Int { runs.count + broken.count }
+
+    /// The hours that were lost in some days, or on the edge of them; nil: all came.
+    func missing(_ days: ClosedRange<Int64>) -> Int? {
+      let lost = zip(runs, runs.dropFirst()).reduce(0) { sum, pair in
+        let gap = min(pair.0.last.day, pair.1.first.day)...max(pair.0.last.day, pair.1.first.day)
+        return sum + (days.overlaps(gap) ? pair.1.first.number - pair.0.last.number - 1 : 0)
+      }
+      return lost > 0 || broken.contains(where: days.contains) ? lost : nil
+    }
   }
 
   private struct Stream: Hashable {
@@ -57,7 +88,7 @@ actor ReleaseIndex {
   }
 
   private var days: [Release: [Int64: Sum]] = [:]
-  private var chains: [Stream: [Int64: Chain]] = [:]
+  private var chains: [Stream: Chain] = [:]
   private var numbers: [String: Int32] = [:]
   private var places = 0
   /// Uses whose release, or devices that, found no place.
@@ -84,7 +115,7 @@ actor ReleaseIndex {
 
   private func read(_ store: any PacketStore, _ time: any TimeSource) async throws(StoreFailure) -> Bool {
     let (started, oldest) = (time.uptime, time.unixMilliseconds / Self.day - Self.daysMax)
-    let newest = try await store.queries?.newestID() ?? cursor
+    let newest = try await store.queries.newestID()
     while cursor < newest, time.uptime - started < Self.budget {
       let (reports, end) = try await store.reports(scope, of: ReleaseReport.type, after: cursor, upTo: newest)
       for report in reports.compactMap(ReleaseReport.init) where report.endTime / Self.day > oldest { add(report) }
@@ -100,10 +131,11 @@ actor ReleaseIndex {
       let kept = byDay.filter { $0.key > oldest }
       days[release] = kept.isEmpty ? nil : kept
     }
-    for (stream, byDay) in chains where byDay.keys.contains(where: { $0 <= oldest }) {
-      places -= byDay.keys.count { $0 <= oldest }
-      let kept = byDay.filter { $0.key > oldest }
-      chains[stream] = kept.isEmpty ? nil : kept
+    for (stream, chain) in chains where chain.hasDays(before: oldest) {
+      var kept = chain
+      kept.forget(before: oldest)
+      places -= chain.places - kept.places
+      chains[stream] = kept.places == 0 ? nil : kept
     }
   }
 
@@ -112,13 +144,12 @@ actor ReleaseIndex {
     let device = number(of: report.device)
     if let device, !report.isFurther {
       let stream = Stream(namespace: report.namespace, device: device, book: report.book)
-      if chains[stream]?[day] != nil || places < Self.placesMax {
-        places += chains[stream]?[day] == nil ? 1 : 0
-        var chain = Chain(first: report.number, last: report.number)
-        (chain.count, chain.isBroken) = (1, report.chainIsBroken)
-        if let before = chains[stream]?[day] { chain.add(before) }
-        chains[stream, default: [:]][day] = chain
+      places -= chains[stream]?.places ?? 0
+      if places < Self.placesMax {
+        chains[stream, default: Chain()].add((report.number, day))
+        if report.chainIsBroken { chains[stream]?.broken.insert(day) }
       }
+      places += chains[stream]?.places ?? 0
     }
     for use in report.uses {
       let release = Release(namespace: report.namespace, app: use.app, version: use.version)
@@ -155,11 +186,8 @@ actor ReleaseIndex {
   /// is not known.
   func missing(namespace: String?, _ range: ClosedRange<Int64>) -> [Int32: Int] {
     var found: [Int32: Int] = [:]
-    for (stream, byDay) in chains where (namespace ?? stream.namespace) == stream.namespace {
-      let own = byDay.filter { range.contains($0.key) }.values
-      guard var chain = own.first else { continue }
-      for other in own.dropFirst() { chain.add(other) }
-      if chain.missing > 0 || chain.isBroken { found[stream.device, default: 0] += chain.missing }
+    for (stream, chain) in chains where (namespace ?? stream.namespace) == stream.namespace {
+      if let lost = chain.missing(range) { found[stream.device, default: 0] += lost }
     }
     return found
   }

@@ -5,9 +5,8 @@ struct ReleaseReport: Sendable {
   static let type = ReportType.appHealth.text
   private static let usesMax = 60
   /// An hour that is not reported goes on.
-  private static let secondsMax = 31 * 86_400, countMax = 100_000
+  private static let secondsMax = 31 * 86_400, countMax = 100_000, numberMax = 1 << 31
 
-  /// One version of an app.
   struct Use: Sendable {
     let app: String, version: String
     let seconds: Int, sessions: Int, crashedSessions: Int, crashes: Int
@@ -32,7 +31,8 @@ struct ReleaseReport: Sendable {
       let book = meta["book"]?.string, let number = meta["number"]?.int
     else { return nil }
     (device, namespace, receivedTime) = (stored.device, stored.namespace, stored.receivedTime)
-    (self.book, self.number, chainIsBroken) = (String(book.prefix(16)), number, stored.chainIsBroken)
+    (self.book, chainIsBroken) = (String(book.prefix(16)), stored.chainIsBroken)
+    self.number = min(max(0, number), Self.numberMax)
     endTime = stored.happenedTime
     isFurther = meta["part"]?.int ?? 0 > 0
     let limit = min(max(0, meta["seconds"]?.int ?? 0), Self.secondsMax)

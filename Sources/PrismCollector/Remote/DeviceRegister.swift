@@ -21,15 +21,7 @@ actor DeviceRegister {
   }
 
   private enum Column: String, SQLiteColumn {
-    case device
-    case askedTime = "asked_time"
-    case updateTime = "update_time"
-    case version
-    case lastApplied = "last_applied"
-    case lastFailed = "last_failed"
-    case reason
-    case givenTime = "given_time"
-    case isProven = "is_proven"
+    case device, askedTime, updateTime, version, lastApplied, lastFailed, reason, givenTime, isProven
   }
 
   private enum CountColumn: String, SQLiteColumn {

@@ -85,11 +85,11 @@ actor GuardWatch {
   ) async throws -> Bool {
     guard var own = state else { return true }
     let (time, started) = (collector.time, collector.time.uptime)
-    let newest = try await collector.store.queries?.newestID() ?? own.cursor
+    let newest = try await collector.store.queries.newestID()
     if own.cursor == 0 {
       var filter = ReportFilter(scope: .everything)
       (filter.type, filter.axis, filter.since) = (ReleaseReport.type, .received, own.begin)
-      let windows = try await collector.store.queries?.windows(filter, nil) ?? []
+      let windows = try await collector.store.queries.windows(filter, nil)
       own.cursor = max(0, (windows.map(\.lowerBound).min() ?? newest + 1) - 1)
     }
     while own.cursor < newest, time.uptime - started < Self.budget {
@@ -110,9 +110,7 @@ actor GuardWatch {
   }
 
   nonisolated func run(_ collector: Collector) async {
-    await collector.time.keepLooking(each: Self.interval, pause: Self.pause) {
-      (try? await look(collector)) ?? false  // stores log their failures
-    }
+    await collector.time.keepLooking(each: Self.interval, pause: Self.pause) { try await look(collector) }
   }
 }
 

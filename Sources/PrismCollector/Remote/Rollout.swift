@@ -1,4 +1,3 @@
-import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol

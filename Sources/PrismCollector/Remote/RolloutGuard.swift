@@ -1,4 +1,3 @@
-import PrismBase
 import PrismProtocol
 
 /// The condition under which a rollout ends itself: the chosen devices crash, or send reports of a type, more often than the others
@@ -181,7 +180,6 @@ struct GuardCount: Sendable {
     return test.isWorse ? .worse : .notWorse
   }
 
-  /// The reason, for people.
   var reason: String {
     let rate = { (arm: RateTest.Arm) in arm.exposure > 0 ? Double(arm.events) / arm.exposure * 1000 : 0 }
     let round = { (value: Double) in (value * 100).rounded() / 100 }

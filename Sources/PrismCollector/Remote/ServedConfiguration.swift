@@ -19,11 +19,7 @@ struct ServedConfiguration {
     var updateTime: Int64
   }
 
-  private enum EntryColumn: String, SQLiteColumn {
-    case namespace, entry
-    case isRemoved = "is_removed"
-    case updateTime = "update_time"
-  }
+  private enum EntryColumn: String, SQLiteColumn { case namespace, entry, isRemoved, updateTime }
 
   private enum FactColumn: String, SQLiteColumn { case name, value }
 
@@ -64,7 +60,6 @@ struct ServedConfiguration {
     try self.init(statements)
   }
 
-  /// The version that all replicas have.
   static func version(_ statements: SQLStatements) throws -> Int64 {
     try statements.integer("SELECT value FROM remote_facts WHERE name = 'version'") ?? 0
   }

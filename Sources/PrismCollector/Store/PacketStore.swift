@@ -1,5 +1,5 @@
 /// Where packets and their reports rest. Every implementation passes one conformance suite.
-protocol PacketStore: Sendable {
+protocol PacketStore: RecordStore, ReportEraser {
   /// Why the last call failed; nil: it did not. Never waits.
   var failure: String? { get }
   /// Faults that an operator must mend while packets are taken, one line each. Never waits.
@@ -15,7 +15,6 @@ protocol PacketStore: Sendable {
   /// - Throws: nothing of the group is known to be at rest.
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome]
 
-  /// How many devices have sent packets.
   func deviceCount() async throws(StoreFailure) -> Int
 
   /// Whether a device of this id has ever sent a packet.
@@ -24,11 +23,11 @@ protocol PacketStore: Sendable {
   /// Reports in the order in which they were stored, without their payloads.
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport]
 
-  /// Answers the page; nil: this store answers no such questions.
-  var queries: (any ReportQueries)? { get }
+  /// Answers the page.
+  var queries: any ReportQueries { get }
 
-  /// The server's side of records; nil: this store has no records.
-  var recordStore: (any RecordStore)? { get }
+  /// To which it holds namespaces and devices.
+  var quotas: Quotas { get }
 
   /// One report with its payload; nil if no report of the scope has this id.
   func report(_ id: Int64, _ scope: Scope) async throws(StoreFailure) -> StoredReport?
@@ -66,6 +65,30 @@ enum PacketOutcome: Sendable, Equatable {
   case applied(RecordApplied)
   /// Not stored: the packet before it is not known, though its stream is, or its sender says that it is on its way.
   case predecessorMissing
+  /// Not stored: a limit of its namespace or device is used up. It may come again.
+  case overQuota(Overdraft)
   /// Not stored: it is as old as packets whose ids are forgotten, so it may be one of them. Its stream has a newer one.
   case tooOld
+}
+
+/// Erases reports for good.
+protocol ReportEraser: Sendable {
+  /// Erases the reports of the next block that has some.
+  /// - Returns: nil: behind this id there are no such reports.
+  func eraseNext(_ filter: ReportFilter, after id: Int64) async throws(StoreFailure) -> ErasedBlock?
+
+  /// Erases the records of a device, and its streams. - Returns: how many records it had.
+  func erase(device: String) async throws(StoreFailure) -> Int
+
+  /// Rewrites the files that held what was erased: no byte of it stays in them. Packets wait meanwhile.
+  /// - Parameter days: since 1970, on which the erased reports were received.
+  func scrub(_ days: Set<Int64>) async throws(StoreFailure)
+}
+
+/// A block that was rewritten, or deleted.
+struct ErasedBlock: Sendable, Equatable {
+  let ids: ClosedRange<Int64>
+  let reports: Int
+  /// Days since 1970.
+  let days: Set<Int64>
 }

@@ -66,19 +66,30 @@ struct PacketGroup {
   let submissions: [PacketSubmission]
   private(set) var streams: [StreamID: KnownStream]
   private(set) var outcomes: [PacketOutcome] = []
+  private(set) var room: QuotaRoom
 
   /// - Parameters:
   ///   - streams: as the store locked them.
+  ///   - room: of their namespaces and devices.
   ///   - idsSince, store: as of `KnownStream.verdict`.
   init(
-    _ submissions: [PacketSubmission], _ streams: [StreamID: KnownStream], idsSince: Int64, in store: StoreMark?
+    _ submissions: [PacketSubmission], _ streams: [StreamID: KnownStream], _ room: QuotaRoom, idsSince: Int64,
+    in store: StoreMark?
   ) {
-    (self.submissions, self.streams) = (submissions, streams)
+    (self.submissions, self.streams, self.room) = (submissions, streams, room)
     for submission in submissions {
       let context = submission.packet.delivery.context
       let known = self.streams[StreamID(context), default: KnownStream()]
-      let outcome = known.verdict(on: submission, idsSince: idsSince, in: store)
-      if outcome.isStored { self.streams[StreamID(context), default: KnownStream()].add(context.packetID) }
+      let overdraft = self.room.overdraft(of: submission.packet)
+      var outcome = known.verdict(on: submission, idsSince: idsSince, in: store)
+      // Behind one that finds no room a packet is not held: that one may take hours.
+      if outcome.isStored || outcome == .predecessorMissing, let overdraft {
+        outcome = .overQuota(overdraft)
+      }
+      if outcome.isStored {
+        self.room.take(submission.packet)
+        self.streams[StreamID(context), default: KnownStream()].add(context.packetID)
+      }
       outcomes.append(outcome)
     }
   }
@@ -106,7 +117,7 @@ struct PacketGroup {
         applied.isChainBroken = chainIsBroken
         outcomes[index] = .applied(applied)
       case .duplicate: outcomes[index] = .applied(try records.answer(to: id, operations, from: stream, number: number))
-      case .applied, .predecessorMissing, .tooOld: break
+      case .applied, .predecessorMissing, .overQuota, .tooOld: break
       }
     }
   }

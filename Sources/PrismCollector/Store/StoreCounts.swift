@@ -1,6 +1,5 @@
 import PrismProtocol
 
-/// Counts of a store since its start.
 struct StoreCounts: Sendable, Equatable {
   /// Upper ends of the buckets of `seconds`.
   static let edges: [Double] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -8,7 +7,6 @@ struct StoreCounts: Sendable, Equatable {
   /// Which store took the last group; nil: it took no group.
   var mark: StoreMark?
   private(set) var groups = 0
-  /// Packets in these groups.
   private(set) var packets = 0
   /// Groups that were tried again after a deadlock or a serialization failure.
   var retries = 0

@@ -1,7 +1,5 @@
-import PrismPacket
 import PrismProtocol
 
-/// A report as it was stored.
 struct StoredReport: Sendable, Equatable {
   var id: Int64
   var device: String, namespace: String, kind: String
@@ -18,7 +16,7 @@ struct StoredReport: Sendable, Equatable {
   var payloadBytes: Int?
   /// Only of `report(_:)`.
   var payload: [UInt8]?
-  /// It is not what was stored: its meta and its payload are left out.
+  /// Its payload is not what was stored, and is left out.
   var isDamaged = false
 
   /// When it happened by the collector's clock: the created time, as it was corrected for the device's clock. If the device did not
@@ -36,12 +34,7 @@ struct StoredReport: Sendable, Equatable {
       "receivedTime": .int(receivedTime), "packetId": .string(packetID), "chainBroken": .bool(chainIsBroken),
       "payloadBytes": payloadBytes.map { .int($0) } ?? .null,
     ]
-    let tail = isDamaged ? #","damaged":true,"meta":null}"# : #","meta":"#
-    var text = Array(head.text.utf8.dropLast()) + Array(tail.utf8)
-    if !isDamaged {
-      text += meta
-      text.append(UInt8(ascii: "}"))
-    }
-    return text
+    let tail = isDamaged ? #","damaged":true,"meta":"# : #","meta":"#
+    return Array(head.text.utf8.dropLast()) + Array(tail.utf8) + meta + [UInt8(ascii: "}")]
   }
 }

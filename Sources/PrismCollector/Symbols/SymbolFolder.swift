@@ -80,19 +80,21 @@ package struct SymbolFolder: Sendable {
   // MARK: Changing
 
   /// Copies a file into the folder; it is at rest when this returns.
+  /// - Parameter buildID: that it must have; nil: any.
   /// - Throws: it is stripped, too large or no ELF file, or there is no room for it.
-  package func add(_ file: String) throws(Fault) -> Outcome {
+  package func add(_ file: String, of buildID: String? = nil) throws(Fault) -> Outcome {
     let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw Self.fault(file) }
     defer { close(descriptor) }
-    return try add(descriptor, named: file)
+    return try add(descriptor, named: file, of: buildID)
   }
 
-  private func add(_ descriptor: Int32, named file: String) throws(Fault) -> Outcome {
+  private func add(_ descriptor: Int32, named file: String, of buildID: String? = nil) throws(Fault) -> Outcome {
     let found: SymbolFile
     do throws(SymbolFile.Fault) { found = try SymbolFile(descriptor) } catch {
       throw Fault(message: "\(file): \(error.rawValue)")
     }
+    if let buildID, found.buildID != buildID { throw Fault(message: "\(file): it is of build \(found.buildID)") }
     let known = files()
     if known[found.buildID] != nil, !found.hasLines || hasLines(found.buildID) { return .duplicate(found.buildID) }
     var facts = stat()

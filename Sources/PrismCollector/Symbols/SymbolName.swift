@@ -17,7 +17,7 @@ struct SymbolName: Sendable, Equatable {
     (self.function, self.file, self.line) = (function, file, line)
   }
 
-  /// Reads what `eu-addr2line -a -f -i -C` prints. Each address is followed by a pair of lines for each function that is inlined
+  /// Reads what `eu-addr2line -a -f -i -C` and `addr2line -a -f -i -C` print. Each address is followed by a pair of lines for each function that is inlined
   /// there, and for the one that is not.
   /// - Parameter asked: other addresses are no answer: a function may have any name.
   /// - Returns: by address, the innermost first; empty: nothing is known of it. The last answer may be cut: it is left out
@@ -56,7 +56,15 @@ struct SymbolName: Sendable, Equatable {
         names[names.count - 1] = SymbolName(function: whole, file: last.file, line: last.line)
       }
     }
+    // Code that the compiler made is in the function itself, before the functions that are inlined there.
+    if names.count > 1, names[0].line == nil, names[0].function == names.last?.function { names.removeFirst() }
     return names.contains { $0.function != nil || $0.line != nil } ? names : []
+  }
+
+  /// Whether an answer names more functions than another one, or the same number and the line.
+  static func saysMore(_ names: [SymbolName], than others: [SymbolName]) -> Bool {
+    let lines = { (names: [SymbolName]) in names.count { $0.line != nil } }
+    return (others.count, lines(others)) < (names.count, lines(names))
   }
 
   /// The first line may be `NAME inlined at FILE:LINE:COLUMN in NAME`.

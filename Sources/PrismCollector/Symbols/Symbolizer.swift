@@ -2,10 +2,13 @@ import CSymbols
 import Glibc
 import PrismBase
 
-/// Names places in programs by their debug files, through `eu-addr2line` of elfutils. The files are hostile input: a confined child
-/// reads them, one for many places of a file. A file that ends the child, or takes too long, names nothing more until it is replaced.
+/// Names places in programs by their debug files, through `eu-addr2line` of elfutils and `addr2line` of binutils. The files are
+/// hostile input: a confined child reads them, one for many places of a file. A file that ends a child, or takes too long, is read by
+/// that program no more until it is replaced.
 actor Symbolizer {
   static let program = "/usr/bin/eu-addr2line"
+  /// Both print one form. The second one finds inlined functions of Rust and Swift, and lines, that elfutils does not find.
+  static var programs: [String] { [program, "/usr/bin/addr2line"].filter { access($0, X_OK) == 0 } }
   /// Of both generations of the answers that are kept.
   private static let answersMax = 32_768
   private static let placesMax = 1000
@@ -20,10 +23,13 @@ actor Symbolizer {
 
   private var found: [String: SymbolFolder.File] = [:]
   /// By build id: why a file names nothing more.
-  private(set) var faults: [String: String] = [:]
+  var faults: [String: String] {
+    failed.filter { $0.value.count == Self.programs.count }.compactMapValues { $0[Self.program] ?? $0.values.first }
+  }
+  /// By build id and program: why the program reads the file no more.
+  private var failed: [String: [String: String]] = [:]
   /// Answers that were needed lately, and those before them.
   private var answers: [CodePlace: [SymbolName]] = [:], older: [CodePlace: [SymbolName]] = [:]
-  /// Children that were started.
   private(set) var children = 0
 
   /// - Parameter cpuSeconds: of a child; in the time of a clock it may take three times as long.
@@ -31,15 +37,14 @@ actor Symbolizer {
     (self.folder, self.log, self.cpuSeconds) = (folder, log, cpuSeconds)
   }
 
-  /// Whether elfutils is installed.
-  static var isInstalled: Bool { access(program, X_OK) == 0 }
+  static var isInstalled: Bool { programs.contains(program) }
 
   /// The debug files as they are now. Answers of files that changed since are forgotten.
   func files() -> [String: SymbolFolder.File] {
     let files = folder.files()
     guard files != found else { return files }
     let changed = Set(found.keys).union(files.keys).filter { found[$0] != files[$0] }
-    for id in changed { faults[id] = nil }
+    for id in changed { failed[id] = nil }
     answers = answers.filter { !changed.contains($0.key.buildID) }
     older = older.filter { !changed.contains($0.key.buildID) }
     found = files
@@ -60,14 +65,14 @@ actor Symbolizer {
       if let known = answers[place] ?? older[place] {
         keep(known, at: place)
         names[place] = known
-      } else if faults[place.buildID] == nil {
+      } else {
         wanted[place.buildID, default: []].append(place.offset)
       }
     }
     guard !wanted.isEmpty, Self.isInstalled else { return names }
     for (id, offsets) in wanted {
       var rest = offsets.sorted()[...]
-      while !rest.isEmpty, faults[id] == nil {
+      while !rest.isEmpty {
         for (offset, answer) in ask(id, Array(rest.prefix(Self.placesMax))) {
           let place = CodePlace(buildID: id, offset: offset)
           keep(answer, at: place)
@@ -84,9 +89,16 @@ actor Symbolizer {
     if answers.count >= Self.answersMax / 2 { (older, answers) = (answers, [:]) }
   }
 
+  /// Asks each program. The answer with more functions counts, or else the one with a line.
   private func ask(_ buildID: String, _ offsets: [UInt64]) -> [UInt64: [SymbolName]] {
+    Self.programs.filter { failed[buildID]?[$0] == nil }.reduce(into: [:]) { found, program in
+      found.merge(ask(program, buildID, offsets)) { SymbolName.saysMore($1, than: $0) ? $1 : $0 }
+    }
+  }
+
+  private func ask(_ program: String, _ buildID: String, _ offsets: [UInt64]) -> [UInt64: [SymbolName]] {
     children += 1
-    let words = [Self.program, "-a", "-f", "-i", "-C", "-e", folder.path(of: buildID)]
+    let words = [program, "-a", "-f", "-i", "-C", "-e", folder.path(of: buildID)]
     let child = ConfinedProgram(
       cpuSeconds: cpuSeconds, seconds: 3 * Int(cpuSeconds),
       memoryBytes: Self.memoryBytesMax + (found[buildID]?.bytes ?? 0),
@@ -94,21 +106,23 @@ actor Symbolizer {
     let ran = child.run(words + offsets.map { "0x" + String($0, radix: 16) })
     // It exits with 1 for a file that it can't read, and for one unknown place, too.
     let answers = SymbolName.answers(ran.output, asked: Set(offsets), isWhole: ran.fault == nil)
-    if let fault = ran.fault ?? (answers.isEmpty ? "it is no file that eu-addr2line reads" : nil) {
-      faults[buildID] = fault
+    if let fault = ran.fault ?? (answers.isEmpty ? "it is no file that addr2line reads" : nil) {
+      failed[buildID, default: [:]][program] = fault
       log.warning(
-        "a debug file can't be read; frames of its build stay without names", ["build": buildID, "cause": fault])
+        "a program can't read a debug file; frames of its build may stay without names",
+        ["build": buildID, "program": program, "cause": fault])
     }
     return answers
   }
 }
 
-/// A program that is run for its output over hostile files: it can read files and nothing else. Blocks until it has ended.
+/// A program that is run for its output over what is hostile. Blocks until it has ended.
 struct ConfinedProgram {
   let cpuSeconds: UInt32, seconds: Int
   let memoryBytes: Int, outputBytesMax: Int
+  /// Of a file that it writes; 0: it can read files and nothing else.
+  var fileBytesMax = 0
 
-  /// The output of a program.
   struct Ran {
     /// Why the output may not be whole; nil: it exited by itself, with 0 or with 1.
     var fault: String?
@@ -123,7 +137,8 @@ struct ConfinedProgram {
     defer { close(ends[0]) }
     var arguments = words.map { strdup($0) } + [nil]
     defer { for argument in arguments { free(argument) } }
-    let limits = prism_confinement(cpu_seconds: cpuSeconds, memory_bytes: UInt(memoryBytes))
+    let limits = prism_confinement(
+      cpu_seconds: cpuSeconds, memory_bytes: UInt(memoryBytes), file_bytes: UInt(fileBytesMax))
     let child = prism_start_confined(&arguments, ends[1], limits)
     let code = errno
     close(ends[1])

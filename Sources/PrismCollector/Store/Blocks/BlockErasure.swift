@@ -48,12 +48,16 @@ extension BlockReader {
 }
 
 extension StoreTables {
+  /// One transaction at a time rewrites blocks, of all processes: two would read the same ones, and write blocks that overlap.
+  func lockBlocks() throws { try statements.driver.lock("blocks", isShared: false) }
+
   /// Puts what stays in the place of a block, and deletes the payloads and dead letters of what is erased.
   /// - Returns: false: the block is no longer as it was read, and nothing is changed.
   func erase(_ erasure: BlockErasure) throws -> Bool {
     let former = erasure.former
+    try lockBlocks()
     guard try heads(former.ids, isNewestFirst: false, limit: 2) == [former] else { return false }
-    try statements.run("DELETE FROM blocks WHERE id = $1", [former.id])
+    try statements.run("DELETE FROM blocks WHERE id = $1 AND last = $2", [former.id, former.last])
     if let kept = erasure.kept { try insert(kept.head, kept.body) }
     let erased = Set(erasure.erased)
     // Of the partitions.
@@ -87,7 +91,7 @@ extension StoreTables {
     }
   }
 
-  /// Deletes the records of a device, and its streams with the ids of their packets. - Returns: how many records it had.
+  /// Deletes the records of a device, its streams with the ids of their packets, and its day. - Returns: how many records it had.
   func erase(device: String) throws -> Int {
     let records = try statements.integer("SELECT count(*) FROM records WHERE device = $1", [device]) ?? 0
     for table in ["record_answers", "packets"] {
@@ -96,6 +100,32 @@ extension StoreTables {
     for table in ["records", "deleted_records", "record_tables", "streams"] {
       try statements.run("DELETE FROM \(table) WHERE device = $1", [device])
     }
+    for fact in Quotas.facts(of: device) { try statements.run("DELETE FROM facts WHERE name = $1", [fact]) }
     return Int(records)
+  }
+}
+
+extension ReadStore {
+  func eraseNext(_ filter: ReportFilter, after id: Int64) async throws(StoreFailure) -> ErasedBlock? {
+    for _ in 0..<Self.erasingTries {
+      guard let found = try await readers.reports.erasure(filter, after: id) else { return nil }
+      // It may be merged meanwhile.
+      guard try await erasing({ try $0.erase(found) }) else { continue }
+      let received = found.former.received
+      return ErasedBlock(
+        ids: found.former.ids, reports: found.erased.count,
+        days: [received.lowerBound / 86_400_000, received.upperBound / 86_400_000])
+    }
+    throw .unavailable("the blocks behind the report \(id) change each time they are looked at, or overlap")
+  }
+
+  private static var erasingTries: Int { 1000 }
+
+  func erase(device: String) async throws(StoreFailure) -> Int { try await erasing { try $0.erase(device: device) } }
+
+  private func erasing<Value: Sendable>(
+    _ body: @Sendable (StoreTables) throws -> Value
+  ) async throws(StoreFailure) -> Value {
+    try await changing("reports can't be erased", "reports are erased again", body)
   }
 }

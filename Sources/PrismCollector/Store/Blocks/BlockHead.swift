@@ -69,8 +69,7 @@ struct BlockHead: Sendable, Equatable {
 
   /// Whether it may have a report that the filter wants. The block itself tells for certain.
   func mayHave(_ filter: ReportFilter) -> Bool {
-    let times = filter.axis == .created ? created : received
-    guard times.upperBound >= filter.since ?? .min, times.lowerBound < filter.until ?? .max else { return false }
+    guard filter.mayWant(filter.axis == .created ? created : received) else { return false }
     guard types.map(filter.scope.mayBe) ?? true else { return false }
     let wanted = [(filter.device, devices), (filter.namespace, types), (filter.kind, types), (filter.type, types)]
     return wanted.allSatisfy { name, names in

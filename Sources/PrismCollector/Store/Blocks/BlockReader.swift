@@ -122,8 +122,7 @@ final class BlockReader {
   ) throws {
     guard let bytes = report.payloadBytes else { return }
     report.payload = bytes == 0 ? [] : try tables.payload(of: report.id, received: report.receivedTime)
-    guard report.payload == nil else { return }
-    (report.isDamaged, report.meta) = (true, [])
+    report.isDamaged = report.payload == nil
   }
 
   // MARK: Counts
@@ -155,19 +154,26 @@ final class BlockReader {
   func counts(
     _ filter: ReportFilter, _ grouping: ReportGrouping, of tables: StoreTables
   ) throws -> [ReportCount] {
-    try filled(TallyQuestion(filter: filter, grouping: grouping), of: tables).counts
+    try filled(TallyQuestion(filter: filter, grouping: grouping), of: tables).tally.counts
   }
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int, of tables: StoreTables
-  ) throws -> [ReportNumbers] {
-    try filled(TallyQuestion(filter: filter, grouping: grouping, path: path, limit: limit), of: tables).numbers
+  ) throws -> (numbers: [ReportNumbers], from: Int64?) {
+    let question = TallyQuestion(filter: filter, grouping: grouping, path: path, limit: limit)
+    let (tally, from) = try filled(question, of: tables)
+    return (tally.numbers, from)
   }
 
-  private func filled(_ question: TallyQuestion, of tables: StoreTables) throws -> ReportTally {
+  /// Newest reports first. - Returns: with the first id that was counted, where the limit of the question ended it.
+  private func filled(
+    _ question: TallyQuestion, of tables: StoreTables
+  ) throws -> (tally: ReportTally, from: Int64?) {
     let (whole, tally) = (ReportTally(question), openers.map { _ in CoreTally(question) })
     var (waiting, bytes): ([(head: BlockHead, body: [UInt8])], Int) = ([], 0)
-    try forEachHead(question.filter, of: tables) { head in
+    var (newestFirst, from) = (question.filter, Int64?.none)
+    newestFirst.isNewestFirst = true
+    try forEachHead(newestFirst, of: tables) { head in
       if !damaged.has(head), whole.add(head) { return true }
       guard let body = try tables.body(of: head.id) else { return true }
       waiting.append((head, body))
@@ -175,11 +181,12 @@ final class BlockReader {
       guard waiting.count == Self.countedMax || bytes >= Self.pageBytesMax else { return true }
       count(waiting, to: tally)
       (waiting, bytes) = ([], 0)
-      return question.path == nil || tally.reduce(0) { $0 + $1.size } < question.limit
+      if question.path != nil, tally.reduce(0, { $0 + $1.size }) >= question.limit { from = head.id }
+      return from == nil
     }
     count(waiting, to: tally)
     for part in tally { whole.add(part.answer) }
-    return whole
+    return (whole, from)
   }
 
   /// Counts blocks on all cores. A damaged one is passed over. - Parameter tallies: one for each core.
@@ -204,7 +211,6 @@ final class BlockReader {
   }
 }
 
-/// The counts of one core.
 private final class CoreTally: Sendable {
   private let tally: Mutex<ReportTally>
 
@@ -219,7 +225,6 @@ private final class CoreTally: Sendable {
   var answer: ReportTally.Answer { tally.withLock { $0.answer } }
 }
 
-/// Opens blocks, one at a time.
 private final class BlockOpener: Sendable {
   private struct Tools {
     let cache = CommonCache()

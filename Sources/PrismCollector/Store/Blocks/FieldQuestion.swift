@@ -188,7 +188,6 @@ extension MetaCondition {
   }
 }
 
-/// Text in the order of its bytes.
 private struct ByteText: Comparable {
   let bytes: [UInt8]
   init(_ bytes: [UInt8]) { self.bytes = bytes }

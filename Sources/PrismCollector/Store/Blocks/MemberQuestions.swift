@@ -32,7 +32,7 @@ final class MemberQuestions {
         let correction = areOfEarlierBoot?[line] ?? false ? 0 : run.correction
         time = created &+ (steps?[line] ?? 0) &+ correction
       }
-      return time >= filter.since ?? .min && time < filter.until ?? .max ? time : nil
+      return filter.wants(time) ? time : nil
     }
   }
 

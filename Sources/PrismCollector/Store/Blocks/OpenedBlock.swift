@@ -3,7 +3,6 @@ import PrismProtocol
 
 /// The reports of a block, read one by one as they were when their packets came.
 struct OpenedBlock {
-  /// A report of the block.
   struct Report {
     let id: Int64
     let run: ReportBlock.Run
@@ -61,8 +60,7 @@ struct OpenedBlock {
         guard ids.contains(report.id), type == nil || reports.bytes[report.row.type].elementsEqual(type ?? []) else {
           continue
         }
-        let time = report.time(filter.axis)
-        guard time >= filter.since ?? .min, time < filter.until ?? .max else { continue }
+        guard filter.wants(report.time(filter.axis)) else { continue }
         guard metas.allSatisfy({ $0.of(report.row, reports) }) else { continue }
         guard try take(report) else { return false }
       }

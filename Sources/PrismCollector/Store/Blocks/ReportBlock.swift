@@ -6,7 +6,6 @@ import PrismProtocol
 struct ReportBlock: Sendable {
   /// Reports of one packet, whose ids follow each other.
   struct Run: Sendable, Equatable {
-    /// The id of its first report.
     var first: Int64
     var count: Int
     var stream: StreamID

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismPacket
 import PrismProtocol
 
@@ -106,10 +107,10 @@ final class ReportTally {
     for cell in cells where filter.wants(device, cell.namespace, cell.kind) {
       guard filter.type?.utf8.elementsEqual(cell.type.utf8) ?? true else { continue }
       let times = filter.axis == .created ? cell.created : cell.received
-      let (since, until) = (filter.since ?? .min, filter.until ?? .max)
-      guard times.upperBound >= since, times.lowerBound < until else { continue }
+      guard filter.mayWant(times) else { continue }
       let time = times.lowerBound / grouping.bucketMilliseconds
-      guard times.lowerBound >= since, times.upperBound < until, times.upperBound / grouping.bucketMilliseconds == time
+      guard filter.wants(times.lowerBound), filter.wants(times.upperBound),
+        times.upperBound / grouping.bucketMilliseconds == time
       else { return false }
       found.append((times.lowerBound, word(of: cell, device), cell.count))
     }
@@ -163,9 +164,9 @@ final class ReportTally {
   private final class Words {
     private static let scalarsMax = 200
 
-    private var numbers: [String: Int] = ["": 0]
+    private var numbers = [ExactText(""): 0]
     private(set) var texts = [""]
-    private var last = ("", 0)
+    private var last = (text: ExactText(""), number: 0)
     /// By the places of types.
     private var ofTypes: [Int: Int] = [:]
 
@@ -176,16 +177,16 @@ final class ReportTally {
     }
 
     func number(of text: String) -> Int {
-      if last.0 == text { return last.1 }
-      last = (text, add(text))
-      return last.1
+      if last.text == ExactText(text) { return last.number }
+      last = (ExactText(text), add(text))
+      return last.number
     }
 
     private func add(_ whole: String) -> Int {
       let isLong = whole.utf8.count > Self.scalarsMax
       let text = isLong ? String(String.UnicodeScalarView(whole.unicodeScalars.prefix(Self.scalarsMax))) : whole
-      if let known = numbers[text] { return known }
-      numbers[text] = texts.count
+      if let known = numbers[ExactText(text)] { return known }
+      numbers[ExactText(text)] = texts.count
       texts.append(text)
       return texts.count - 1
     }

@@ -14,7 +14,6 @@ struct RuledRetention: Sendable {
 
   init(rules: [CollectorConfiguration.RetentionRule]) { self.rules = rules }
 
-  /// The days of a store.
   struct Days {
     /// Ascending.
     let numbers: [Int64]
@@ -108,7 +107,6 @@ struct RuledRetention: Sendable {
     head.types.map { BlockCounts.types([$0]).contains { rule(of: $0) == work.rule } } ?? true
   }
 
-  /// The ids of its reports in a block.
   fileprivate func ids(_ work: Work, in block: OpenedBlock) -> [Int64] {
     var (known, ids, row): ([TypeName: Bool], [Int64], Int) = ([:], [], 0)
     var last: (bytes: ArraySlice<UInt8>, namespace: NamespaceName, isWanted: Bool)?

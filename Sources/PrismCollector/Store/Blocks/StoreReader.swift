@@ -142,7 +142,7 @@ actor StoreReader: ReportQueries {
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> [ReportNumbers] {
+  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], from: Int64?) {
     try await ask { try blocks.numbers(filter, path: path, grouping, limit: limit, of: $0) }
   }
 
@@ -178,7 +178,7 @@ extension Result {
 }
 
 /// The answers that the stores on SQLite and on PostgreSQL give alike.
-protocol ReadStore: PacketStore, RecordStore, ReportEraser {
+protocol ReadStore: PacketStore {
   var readers: StoreReaders { get }
   var health: StoreHealth { get }
   /// Milliseconds since 1970, by this process's clock.
@@ -193,7 +193,7 @@ protocol ReadStore: PacketStore, RecordStore, ReportEraser {
 }
 
 extension ReadStore {
-  nonisolated var queries: (any ReportQueries)? { readers.page }
+  nonisolated var queries: any ReportQueries { readers.page }
   nonisolated var failure: String? { health.failure }
   nonisolated var warnings: [String] { health.warnings + (readers.damaged.warning.map { [$0] } ?? []) }
   nonisolated var figures: StoreCounts { health.counts }
@@ -239,8 +239,6 @@ extension ReadStore {
     } catch { throw .store(error) }
     return try result.get()
   }
-
-  nonisolated var recordStore: (any RecordStore)? { self }
 
   func record(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> CollectedRecord? {
     try await readers.records.read { try $0.records.find(id, in: place) }

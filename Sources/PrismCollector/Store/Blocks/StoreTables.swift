@@ -5,13 +5,7 @@ import PrismSQLite
 /// The tables of blocks, payloads and senders of one store, within a transaction.
 struct StoreTables {
   enum BlockColumn: String, SQLiteColumn {
-    case id, last, rows
-    case textBytes = "text_bytes"
-    case receivedFirst = "received_first"
-    case receivedLast = "received_last"
-    case createdFirst = "created_first"
-    case createdLast = "created_last"
-    case types, devices, sum
+    case id, last, rows, textBytes, receivedFirst, receivedLast, createdFirst, createdLast, types, devices, sum
   }
   private enum PayloadColumn: String, SQLiteColumn { case report, sum, payload }
   private enum BodyColumn: String, SQLiteColumn { case body }
@@ -26,7 +20,6 @@ struct StoreTables {
 
   // MARK: Blocks
 
-  /// The part of a filter that is final.
   func final(_ filter: ReportFilter) -> ReportFilter {
     var filter = filter
     filter.before = min(filter.before ?? .max, statements.horizon)
@@ -65,9 +58,11 @@ struct StoreTables {
   /// - Parameter received: when its report was received, milliseconds since 1970.
   /// - Returns: nil: it is not there, or not what was stored.
   func payload(of report: Int64, received: Int64) throws -> [UInt8]? {
+    let from = "FROM payloads WHERE report = $1"
     let day = isOnSQLite ? "" : "AND day = (to_timestamp($2::bigint / 1000.0) AT TIME ZONE 'UTC')::date"
-    let found = try statements.first(
-      of: PayloadColumn.self, "FROM payloads WHERE report = $1 \(day)", [report, received])
+    var found = try statements.first(of: PayloadColumn.self, "\(from) \(day)", [report, received])
+    // Payloads that were carried here have the day on which their block begins.
+    if found == nil, !isOnSQLite { found = try statements.first(of: PayloadColumn.self, from, [report]) }
     guard let found, Checksum.of(found.bytes(.payload)) == found.int64(.sum) else { return nil }
     return found.bytes(.payload)
   }
@@ -117,8 +112,7 @@ struct StoreTables {
   // MARK: Senders
 
   private enum StreamColumn: String, SQLiteColumn {
-    case id, device, namespace, kind, packets, received, ledger
-    case isWhole = "is_whole"
+    case id, device, namespace, kind, packets, received, ledger, isWhole
   }
 
   /// Both copies of a name on SQLite: in the table, and in the index of the same name.
@@ -156,7 +150,6 @@ struct StoreTables {
     (RowKind.reports + [.records]).first { !isOnSQLite && $0.tablePrefix == text }?.name ?? text
   }
 
-  /// How many devices have sent packets.
   func deviceCount() throws -> Int {
     Int(try statements.integer("SELECT count(DISTINCT device) FROM streams WHERE packets > 0") ?? 0)
   }
@@ -167,7 +160,6 @@ struct StoreTables {
     return try statements.run("SELECT 1 FROM streams WHERE device = $1 \(sent) LIMIT 1", [device]) > 0
   }
 
-  /// Whether a packet of a sender is known.
   func has(_ packet: PacketID, of stream: StreamID) throws -> Bool {
     let (kind, id) = isOnSQLite ? ("$3", "$4") : ("$3::\"char\"", "$4::uuid")
     return try statements.run(
@@ -188,7 +180,6 @@ struct StoreTables {
 
   private enum MarkColumn: String, SQLiteColumn { case id, life }
 
-  /// The store's identity.
   func mark() throws -> StoreMark {
     let facts = """
       (SELECT (SELECT value FROM facts WHERE name = 'store_id') AS id, (SELECT value FROM facts WHERE name = 'store_life') AS life) f

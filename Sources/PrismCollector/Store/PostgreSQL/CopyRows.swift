@@ -16,7 +16,6 @@ struct CopyRows {
   /// Begins a row; its columns follow.
   mutating func begin(columns: Int16) { append(columns) }
 
-  /// Ends the rows.
   mutating func end() { append(Int16(-1)) }
 
   mutating func addNull() { append(Int32(-1)) }

@@ -13,6 +13,7 @@ struct GroupTransaction {
 
   let connection: PostgreSQLConnection
   let submissions: [PacketSubmission]
+  let quotas: Quotas
   let deadline: Deadline
   let packer: RestPacker
   /// Of the database that stores it.
@@ -22,19 +23,27 @@ struct GroupTransaction {
   private var numbers: [StreamID: Int64] = [:]
 
   init(
-    _ connection: PostgreSQLConnection, _ submissions: [PacketSubmission], by deadline: Deadline, _ packer: RestPacker
+    _ connection: PostgreSQLConnection, _ submissions: [PacketSubmission], _ quotas: Quotas,
+    by deadline: Deadline, _ packer: RestPacker
   ) {
-    (self.connection, self.submissions, self.deadline, self.packer) = (connection, submissions, deadline, packer)
+    (self.connection, self.submissions, self.quotas) = (connection, submissions, quotas)
+    (self.deadline, self.packer) = (deadline, packer)
   }
 
   /// - Returns: an outcome a packet, once all is at rest.
   mutating func run() throws(PostgreSQLError) -> [PacketOutcome] {
     try connection.committing(by: deadline) { () throws(PostgreSQLError) in
       let streams = try lock()
-      var group = PacketGroup(submissions, streams, idsSince: receivedTime - PacketID.knownMilliseconds, in: mark)
+      let statements = connection.statements(by: deadline)
+      let room = try PostgreSQLError.only { try quotas.room(for: submissions, statements) }
+      var group = PacketGroup(
+        submissions, streams, room, idsSince: receivedTime - PacketID.knownMilliseconds, in: mark)
       try store(group)
       let tables = RecordTables(PostgreSQLDriver(connection, by: deadline))
-      try PostgreSQLError.only { try group.carryOut(tables, numbers, now: receivedTime) }
+      try PostgreSQLError.only {
+        try group.carryOut(tables, numbers, now: receivedTime)
+        try quotas.take(group.room, statements)
+      }
       return group.outcomes
     }
   }

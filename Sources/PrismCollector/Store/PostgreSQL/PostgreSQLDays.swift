@@ -190,7 +190,7 @@ struct PostgreSQLDays {
   }
 
   /// The time that collectors served this database. One replica at a time, within the lock of the upkeep.
-  private static let (servedFact, servedAtFact) = ("served_seconds", "served_at")
+  private static let (servedFact, servedAtFact) = (ServiceTime.fact, "served_at")
 
   /// Adds the time since the last note of any replica. It is no more than this replica measured itself, so a step of the
   /// database's clock does not count. It is no more than that clock says, so two replicas do not count a minute twice.

@@ -10,10 +10,7 @@ actor PostgreSQLOutputSource: LetterSource {
   /// Of a leader's beat, in uptime of the replica that looks.
   static let restMax: Duration = .seconds(10)
 
-  private enum Column: String, SQLiteColumn {
-    case epoch, beat
-    case isFree = "is_free"
-  }
+  private enum Column: String, SQLiteColumn { case epoch, beat, isFree }
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.output")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

@@ -3,7 +3,9 @@ import PrismBase
 
 // Changes of records and of blocks, on a connection of their own, so that no writer waits for packets.
 extension PostgreSQLPacketStore {
-  private static let recordTables = ["records", "deleted_records", "record_tables", "record_answers", "streams"]
+  private static let deviceTables = [
+    "records", "deleted_records", "record_tables", "record_answers", "streams", "facts",
+  ]
 
   var unixMilliseconds: Int64 { options.time.unixMilliseconds }
 
@@ -17,7 +19,7 @@ extension PostgreSQLPacketStore {
       days.flatMap { day in
         let name = RFC3339.text(unixMilliseconds: day * 86_400_000).prefix(10).filter { $0 != "-" }
         return ["blocks_\(name)", "payloads_\(name)"]
-      } + Self.recordTables)
+      } + Self.deviceTables + FleetErasure.tables)
   }
 }
 
@@ -46,7 +48,15 @@ extension StoreReader {
         usleep(100_000)
       }
       for table in tables where try driver.rows("SELECT 1 WHERE to_regclass($1) IS NOT NULL", [table]).count == 1 {
+        let file = "SELECT pg_relation_filenode($1)::bigint"
+        let before = try SQLStatements(driver: driver).integer(file, [table])
         _ = try driver.rows("VACUUM (FULL) \(table)", [])
+        // A role that does not own the table gets a warning only.
+        guard try SQLStatements(driver: driver).integer(file, [table]) != before else {
+          throw PostgreSQLError(
+            kind: .lost,
+            message: "\(table) keeps the bytes of what was erased: let its owner run VACUUM (FULL) \(table)")
+        }
       }
     }
   }

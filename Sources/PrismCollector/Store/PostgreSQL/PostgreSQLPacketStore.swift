@@ -2,7 +2,6 @@ import Glibc
 import PrismBase
 import PrismConfig
 import PrismPacket
-import PrismProtocol
 
 /// Packets and reports in PostgreSQL, which any number of collectors share.
 ///
@@ -13,6 +12,7 @@ actor PostgreSQLPacketStore: ReadStore {
   struct Options: Sendable {
     var target: PostgreSQLTarget
     var retention = Retention()
+    var quotas = Quotas()
     /// Of one group, from its begin to its commit.
     var commitDeadline: Duration = .seconds(10)
     var time: any TimeSource = SystemTime()
@@ -40,6 +40,7 @@ actor PostgreSQLPacketStore: ReadStore {
   private var isOverLag = false
 
   nonisolated var recheckInterval: Duration? { .milliseconds(500) }
+  nonisolated var quotas: Quotas { options.quotas }
 
   /// Connects and makes the tables in an empty schema. A database that is away, starting or full of connections is
   /// waited for in the background.
@@ -97,7 +98,7 @@ actor PostgreSQLPacketStore: ReadStore {
       attempt += 1
       let connection = try opened()
       do throws(PostgreSQLError) {
-        var transaction = GroupTransaction(connection, group, by: deadline, packer)
+        var transaction = GroupTransaction(connection, group, options.quotas, by: deadline, packer)
         let outcomes = try transaction.run()
         health.count { $0.mark = transaction.mark }
         return outcomes
@@ -158,6 +159,7 @@ actor PostgreSQLPacketStore: ReadStore {
       return isMoreDue
     } catch {
       options.log.fault("collector.upkeep", "days can't be made or dropped", ["cause": "\(error)"])
+      health.warn(["days can't be made or dropped, and without a day no packet is stored: \(error)"])
       throw .unavailable("\(error)")
     }
   }

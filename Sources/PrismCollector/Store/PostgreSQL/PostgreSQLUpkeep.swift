@@ -87,6 +87,7 @@ actor PostgreSQLUpkeep {
     guard !retention.rules.isEmpty else { return false }
     return try step { statements in
       let tables = StoreTables(statements)
+      try tables.lockBlocks()
       let days = try PostgreSQLDays(statements: statements).ruled(retention, end: try statements.driver.horizon())
       guard let work = try quiet.retention.work(in: days, statements) else { return false }
       let found = try quiet.blocks.next(work, of: quiet.retention, in: tables)
@@ -98,6 +99,7 @@ actor PostgreSQLUpkeep {
   private func merge() throws -> Bool {
     try step { statements in
       let tables = StoreTables(statements)
+      try tables.lockBlocks()
       let found = try quiet.blocks.merge(
         after: try statements.fact(Self.mergedFact) ?? 0, before: try statements.driver.horizon(),
         day: { $0.received.lowerBound / 86_400_000 }, of: tables)
@@ -139,6 +141,7 @@ actor PostgreSQLUpkeep {
       try $0.run(RecordTables.forgetAnswersInPostgreSQL)
       return false
     }
+    while try step({ try Quotas.forgetDays(served: $0.fact(ServiceTime.fact) ?? 0, $0) }) {}
     quiet.prunedAt = time.uptime
   }
 

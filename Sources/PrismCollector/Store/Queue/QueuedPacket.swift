@@ -17,7 +17,7 @@ struct QueuedPacket {
   var predecessor: PacketKey? { dependsOn.map { PacketKey(stream: StreamID(context), packet: $0) } }
   /// Its part of the memory of all packets.
   var leasedBytes: Int { submission.packet.lease?.bytesTaken ?? bytes }
-  var bytes: Int { submission.packet.payloads.reduce(submission.packet.reports.bytes.count) { $0 + $1.count } }
+  var bytes: Int { submission.packet.unpackedBytes }
 }
 
 /// A packet of any stream.

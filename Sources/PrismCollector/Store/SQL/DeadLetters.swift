@@ -3,10 +3,7 @@ import PrismSQLite
 /// The dead letters of one output, within a transaction. A report that is deleted leaves its dead letter behind, until that is
 /// handed on.
 struct DeadLetters {
-  private enum Column: String, SQLiteColumn {
-    case output, report, cause, time
-    case isRequeued = "is_requeued"
-  }
+  private enum Column: String, SQLiteColumn { case output, report, cause, time, isRequeued }
 
   let statements: SQLStatements
   let output: String

@@ -114,8 +114,8 @@ struct SQLStatements {
 extension SQLiteColumn {
   /// For `ON CONFLICT`: the row that is there takes the new one's values.
   static func replacing(_ key: Self...) -> String {
-    let names = key.map(\.rawValue)
-    let others = allCases.map(\.rawValue).filter { !names.contains($0) }
+    let names = key.map(\.sqlName)
+    let others = allCases.map(\.sqlName).filter { !names.contains($0) }
     return "(\(names.joined(separator: ", "))) DO UPDATE SET "
       + others.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
   }

@@ -14,7 +14,6 @@ struct CollectorDatabase {
   private var newestReport: Int64 = 0
   /// For readers, and for a check in the background: one that began before a replacement says nothing of the new database.
   let source: SQLiteSource
-  /// Reads blocks that are merged.
   let merging: StoreReader
   /// The database is damaged and was replaced too often: until then, in uptime, no packet is taken.
   private(set) var refusal: (error: SQLiteError, until: Duration)?

@@ -14,6 +14,10 @@ struct DatabaseFiles: Sendable {
 
   init(folder: String) { self.folder = folder }
 
+  /// A file that `migrate --from` makes at its end: a collector that started here would be a second store of the same identity.
+  var carriedMark: String { folder + "/carried" }
+  var isCarried: Bool { access(carriedMark, F_OK) == 0 }
+
   func path(of name: String) -> String { "\(folder)/\(name)" }
   var bytes: Int { Self.bytes(path) ?? 0 }
   /// The file is there without a byte in it, or is missing beside its own log.

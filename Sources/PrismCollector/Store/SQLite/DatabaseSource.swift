@@ -63,10 +63,7 @@ final class DatabaseSource {
   // MARK: Streams and packets
 
   private enum StreamColumn: String, SQLiteColumn {
-    case id, device, namespace, kind, packets
-    case lastPacket = "last_packet"
-    case ledger
-    case forgottenTime = "forgotten_time"
+    case id, device, namespace, kind, packets, lastPacket, ledger, forgottenTime
   }
 
   private func readStreams() {

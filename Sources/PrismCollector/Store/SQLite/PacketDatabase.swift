@@ -156,9 +156,12 @@ extension PacketDatabase {
   ///   - day: on which day of service they came.
   ///   - idsSince, store: as of `PacketGroup`.
   func take(
-    _ submissions: [PacketSubmission], receivedTime: Int64, day: Int64, idsSince: Int64, in store: StoreMark
+    _ submissions: [PacketSubmission], _ quotas: Quotas, receivedTime: Int64, day: Int64, idsSince: Int64,
+    in store: StoreMark
   ) throws -> [PacketOutcome] {
-    var group = PacketGroup(submissions, try streams.known(to: submissions), idsSince: idsSince, in: store)
+    var group = PacketGroup(
+      submissions, try streams.known(to: submissions), try quotas.room(for: submissions, statements),
+      idsSince: idsSince, in: store)
     var numbers = group.streams.compactMapValues(\.number)
     for (packet, name, chainIsBroken) in group.stored {
       let stream = if let known = numbers[name] { known } else { try streams.insert(name, receivedTime: receivedTime) }
@@ -169,6 +172,7 @@ extension PacketDatabase {
       try add(packet, chainIsBroken: chainIsBroken, receivedTime: receivedTime, day: day)
     }
     try group.carryOut(records, numbers, now: receivedTime)
+    try quotas.take(group.room, statements)
     return group.outcomes
   }
 }

@@ -41,13 +41,13 @@ struct SQLiteMaintenance {
     return try deleteReports(in: database, before: try due(in: database, Int64(days)) + 1)
   }
 
-  // MARK: Packet ids
+  // MARK: Packet ids and days of devices
 
-  /// One pass a day over the ids of earlier days.
+  /// One pass a day over the ids of earlier days, and the counts of devices that are over.
   private mutating func forgetIDs(in database: PacketDatabase) throws -> Bool {
     guard today > lastPass else { return false }
     var seen: (count: Int, last: Int64, isOver: Bool) = (0, cursor, false)
-    try database.session.perform(isWriting: true) { statements in
+    let hasMoreDays = try database.session.perform(isWriting: true) { statements in
       let known = try statements.rows(
         of: IDColumn.self,
         """
@@ -60,9 +60,10 @@ struct SQLiteMaintenance {
         guard row.int64(.number) <= row.int64(.streamPackets) - options.idsKept else { continue }
         try Self.forget(row, statements)
       }
+      return try Quotas.forgetDays(served: servedSeconds, statements)
     }
     cursor = seen.last
-    if seen.count == Self.idsMax && !seen.isOver { return true }
+    if hasMoreDays || seen.count == Self.idsMax && !seen.isOver { return true }
     (cursor, lastPass) = (0, today)
     return false
   }

@@ -1,6 +1,5 @@
 import PrismBase
 import PrismConfig
-import PrismProtocol
 import PrismSQLite
 import Synchronization
 
@@ -13,6 +12,7 @@ actor SQLitePacketStore: ReadStore {
   struct Options: Sendable {
     var folder: String
     var retention = Retention()
+    var quotas = Quotas()
     /// Packet ids are forgotten after as many days, but for the last `idsKept` of each stream.
     var idDays: Int64 = 30
     var idsKept: Int64 = 1024
@@ -39,6 +39,7 @@ actor SQLitePacketStore: ReadStore {
   private let laterCheck = Mutex<Task<Void, Never>?>(nil)
 
   nonisolated var recheckInterval: Duration? { nil }
+  nonisolated var quotas: Quotas { options.quotas }
   var unixMilliseconds: Int64 { options.time.unixMilliseconds }
 
   /// Takes the folder for this process, and opens the database in it, checked where the last run did not end in order.
@@ -46,6 +47,11 @@ actor SQLitePacketStore: ReadStore {
     (self.options, health) = (options, StoreHealth(options.log))
     lock = try StateLock(folder: options.folder)
     files = DatabaseFiles(folder: options.folder)
+    guard !files.isCarried else {
+      throw StoreFailure.unavailable(
+        "`migrate --from` carried the store in \(options.folder) to another database: name that one as `store`. To use the folder "
+          + "again, delete the file `carried` in it")
+    }
     maintenance = SQLiteMaintenance(files, options)
     let source = SQLiteSource(path: files.path, vfs: options.vfs)
     readers = StoreReaders(reports: source, page: source, records: source)
@@ -89,7 +95,8 @@ actor SQLitePacketStore: ReadStore {
       let outcomes = try database.session.perform(isWriting: true) { _ in
         try self.database.noteServed(in: database)
         let mark = try database.tables.mark()
-        let outcomes = try database.take(group, receivedTime: now, day: day, idsSince: idsSince, in: mark)
+        let outcomes = try database.take(
+          group, options.quotas, receivedTime: now, day: day, idsSince: idsSince, in: mark)
         health.count { $0.mark = mark }
         return outcomes
       }

@@ -57,7 +57,6 @@ struct StreamTable {
       """, [name.device, name.namespace.text, name.kind.name, receivedTime]) ?? 0
   }
 
-  /// The stream of a sender that is new, or not.
   func findOrAdd(_ name: StreamID) throws -> (number: Int64, packets: Int64) {
     if let known = try find(name), let number = known.number { return (number, known.packets) }
     return (try insert(name, receivedTime: 0), 0)
