@@ -17,6 +17,16 @@ let commands: [Command] = [
 @MainActor
 func runPrismctl(_ words: [String]) async -> Int32 {
   signal(SIGPIPE, SIG_IGN)
+  let exitCode = await run(words)
+  let code = prism_flush_output()
+  guard code != 0 else { return exitCode }
+  // A reader that has read enough is no fault to speak of.
+  if code != EPIPE { Terminal.printError("prismctl: standard output: \(String(cString: strerror(code)))") }
+  return Failure.output
+}
+
+@MainActor
+private func run(_ words: [String]) async -> Int32 {
   do throws(Failure) {
     guard let invocation = try Invocation(words) else { return 0 }
     if let seconds = invocation.watchSeconds {
@@ -24,8 +34,6 @@ func runPrismctl(_ words: [String]) async -> Int32 {
     } else {
       try await invocation.command.run(invocation)
     }
-    let code = prism_flush_output()
-    guard code == 0 else { throw Failure(Failure.output, "standard output: \(String(cString: strerror(code)))") }
     return 0
   } catch {
     // The faults of a configuration name their files themselves, so that an editor finds each line.

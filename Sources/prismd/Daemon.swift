@@ -108,7 +108,8 @@ final class Daemon: Sendable {
         let large = counters.inputRequests.filter { $0.key.status == 413 }.map {
           ("too large \($0.key.input)", $0.value)
         }
-        let lost = counters.messages.filter { ![.stored, .refused].contains($0.key.outcome) }.map {
+        // Cut messages are stored.
+        let lost = counters.messages.filter { ![.stored, .refused, .cut].contains($0.key.outcome) }.map {
           ("\($0.key.outcome.rawValue) \($0.key.input)", $0.value)
         }
         let refused = counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign + large + lost

@@ -94,7 +94,7 @@ actor Reloader: ConfigurationSource {
 
   /// - Parameter faults: of a configuration that was refused just now.
   func tellReady(faults: Int = 0) {
-    let refusal = faults == 0 ? "" : "; a newer one was refused for \(faults) fault\(faults == 1 ? "" : "s")"
+    let refusal = faults == 0 ? "" : "; a newer one was refused for \("fault".counted(faults))"
     notifier.ready(
       status: "taking reports, configuration \(engine.hub.current.generation) is in force\(refusal)")
   }

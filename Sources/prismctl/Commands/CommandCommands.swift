@@ -19,6 +19,9 @@ extension Command {
       for record in records { print(record.text.printable) }
     } else {
       print(CommandTable(records, columns: Screen.size?.columns).text)
+      if records.isEmpty, invocation["--namespace"] == nil {
+        Terminal.note("these are those of the namespace prism; --namespace NAME lists another's")
+      }
     }
   }
 }

@@ -6,12 +6,13 @@ import PrismProtocol
 extension Command {
   static let configCheck = Command(
     words: ["config", "check"], summary: "read a configuration and print every fault of it; starts nothing",
-    operands: ["PATH"], options: [Option("--json", nil, "one JSON document")],
+    operands: ["[PATH]"], options: [Option("--json", nil, "one JSON document")],
     sockets: [],
     example: "prismctl config check /etc/prism/prismd.yaml"
   ) { invocation throws(Failure) in
+    let path = invocation.operands.first ?? "/etc/prism/prismd.yaml"
     guard invocation.has("--json") else {
-      let loaded = try load(invocation.operands[0])
+      let loaded = try load(path)
       let daemon = loaded.snapshot.daemon
       for (key, path) in [("ingest.socket", daemon.ingest.socket), ("control.socket", daemon.control.socket)] {
         let folder = FilePath.folder(of: path)
@@ -22,7 +23,7 @@ extension Command {
     }
     var faults: [ConfigurationFault] = []
     do throws(ConfigurationFaults) {
-      _ = try Invocation.configurationLoader(invocation.operands[0]).load()
+      _ = try Invocation.configurationLoader(path).load()
     } catch { faults = error.faults }
     let list = faults.map { fault -> JSONValue in
       [

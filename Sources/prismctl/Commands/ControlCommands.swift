@@ -35,6 +35,9 @@ extension Command {
       return ""
     }
     Terminal.endProgress()
+    if !invocation.has("--wait") {
+      for held in last[Answers.held] ?? [] { Terminal.note("\(held.namespace) keeps rows all the same: \(held.cause)") }
+    }
     guard left == 0 else { throw Failure(Failure.no, unsent(left, last, failing)) }
   }
 

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// `prismctl dead list` for people: a letter in a line, and below it whose it is and what the collector said.

@@ -44,7 +44,7 @@ extension Command {
     unlink(path + ".enrolling")
     let setID = invocation["--device"] == nil ? "" : "device: {id: \(device)}\n"
     print("enrolled as \(device); the key is in \(path). Put this into prismd.yaml:\n")
-    print("\(setID)keys: [{id: \(OutputText.line(answer.keyID)), file: \(path)}]")
+    print("\(setID)keys: [{id: \(OutputText.line(answer.keyID)), file: \(FilePath.absolute(path))}]")
   }
 
   private static func token(_ invocation: Invocation) throws(Failure) -> String {

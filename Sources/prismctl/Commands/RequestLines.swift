@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import Synchronization
 
 /// Reads a file of request lines in chunks that end with a line. Used by one reader at a time, on the client's queue.

@@ -36,7 +36,6 @@ struct Suggestions {
 
   /// The words before the cursor, and the one under it.
   private let words: [String], current: String
-  /// Answers the names that the daemon knows.
   private let names: (DaemonNames.Kind) -> [String]
 
   /// - Parameter line: the words without the program's, the one under the cursor last; it may be empty.

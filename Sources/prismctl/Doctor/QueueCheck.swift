@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// Checks the queues by the status: rows that wait too long, that only grow, that are held, and dead letters.
@@ -23,7 +24,9 @@ enum QueueCheck {
         + RecordCheck.findings(
           entry.name, entry.value, isExplained: explained.contains(entry.name), refused: refusedRecords)
     }
-    return [configuration].compactMap { $0 } + network(now) + limits(now) + dropped(now) + unconfigured(now)
+    let faults = now.faults.map { Finding("log", .fault, $0, advice: "mend it; `journalctl -u prismd` has the time") }
+    return [configuration].compactMap { $0 } + faults + remote(now) + network(now, explain) + limits(now) + dropped(now)
+      + unconfigured(now)
       + (found.isEmpty ? [Finding("queues", .ok, "nothing waits too long")] : found)
   }
 
@@ -38,7 +41,6 @@ enum QueueCheck {
     }
   }
 
-  /// Datagrams that the kernel dropped.
   private static func dropped(_ now: StatusReport) -> [Finding] {
     let prefix = "dropped "
     return now.refused.filter { $0.name.hasPrefix(prefix) }.map { refused in
@@ -59,9 +61,32 @@ enum QueueCheck {
     }
   }
 
+  /// Faults of remote configuration.
+  private static func remote(_ now: StatusReport) -> [Finding] {
+    guard let remote = now.remote else { return [] }
+    var findings: [Finding] = []
+    if let failed = remote.lastFailed {
+      findings.append(
+        Finding(
+          "remote configuration", .warning, "the last one was refused or taken back: \(failed.reason)",
+          advice: "what was in force stays; docs/remote-configuration.md says what each refusal needs"))
+    }
+    if remote.isStale || remote.failuresInRow > 0 {
+      let cause = remote.cause ?? "no signed answer came before the last one expired"
+      findings.append(
+        Finding(
+          "remote configuration", .warning, "it can't be asked for: \(cause)",
+          advice: "look at remote.url, and at the clocks of both sides; what was in force stays"))
+    }
+    return findings
+  }
+
   /// A machine that is offline at times, or whose rows stay on it, has no fault without a network.
-  private static func network(_ now: StatusReport) -> [Finding] {
-    let waits = now.namespaces.contains { $0.value.meta.waiting + $0.value.payload.waiting > 0 }
+  private static func network(_ now: StatusReport, _ explain: (String) -> String?) -> [Finding] {
+    // A collector on this machine needs no network.
+    let waits = now.namespaces.contains {
+      $0.value.meta.waiting + $0.value.payload.waiting > 0 && explain($0.name)?.contains(": network: ") == true
+    }
     guard now.network.kind == "none", waits else { return [] }
     return [
       Finding(
@@ -77,7 +102,8 @@ enum QueueCheck {
     var findings: [Finding] = []
     let (waiting, oldest) = (now.unsentRows, now.oldestAgeSeconds)
     let isStuck = now.isHeld || now.circuitIsOpen
-    if waiting > 0 && (isStuck || oldest > oldSeconds) {
+    let isLimited = [429, 507].contains(now.presentFailure?.status)
+    if waiting > 0 && (isStuck || isLimited || oldest > oldSeconds) {
       let before = before ?? NamespaceReport()
       let grew = before.deliveredRows == now.deliveredRows && now.storedRows > before.storedRows
       let text =
@@ -87,6 +113,13 @@ enum QueueCheck {
         Self.waiting(
           "queue \(name)", of: name, now, text, isExplained: isExplained, isFault: isStuck || grew,
           advice: advice(name, now, explain(name))))
+    }
+    let setBack = now.meta.setBack + now.payload.setBack
+    if setBack > 0 {
+      findings.append(
+        Finding(
+          "size \(name)", .warning, "\("row".counted(setBack)) too large for something before the collector",
+          advice: "raise its limit of bodies (nginx: client_max_body_size), then `prismctl flush \(name)`"))
     }
     if now.deadRows > 0 {
       findings.append(

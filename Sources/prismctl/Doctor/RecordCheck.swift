@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// Checks the records of a namespace by its status: changes that wait with no prospect, and changes that the server refused.

@@ -1,5 +1,4 @@
 import CCurl
-import Glibc
 import PrismProtocol
 
 /// `POST /prism/enroll` of a collector, once. Redirects are not followed: the token is for this collector only.
@@ -29,12 +28,15 @@ struct EnrollmentPost {
   func send(_ body: JSONValue) throws(Failure) -> EnrolledKey {
     guard let easy = curl_easy_init() else { throw Failure(Failure.software, "libcurl has no memory") }
     defer { curl_easy_cleanup(easy) }
-    var answer = [CChar](repeating: 0, count: Self.answerBytesMax)
-    let code = answer.withUnsafeMutableBytes { perform(easy, Array(body.text.utf8), into: $0) }
+    var code = CURLE_OK
+    let text = [UInt8](unsafeUninitializedCapacity: Self.answerBytesMax) { answer, count in
+      var kept = prism_curl_beginning(bytes: answer.baseAddress, count: 0, max: answer.count)
+      code = withUnsafeMutablePointer(to: &kept) { perform(easy, Array(body.text.utf8), into: $0) }
+      count = kept.count
+    }
     guard code == CURLE_OK else {
       throw Failure(Failure.unavailable, "\(url): \(String(cString: curl_easy_strerror(code)))")
     }
-    let text = answer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
     let json = try? JSONValue(parsing: text)
     let status = prism_curl_status(easy)
     guard status == 200, let key = json.flatMap({ EnrolledKey($0) }) else {
@@ -47,25 +49,19 @@ struct EnrollmentPost {
   }
 
   private func perform(
-    _ easy: UnsafeMutableRawPointer, _ body: [UInt8], into answer: UnsafeMutableRawBufferPointer
+    _ easy: UnsafeMutableRawPointer, _ body: [UInt8], into answer: UnsafeMutablePointer<prism_curl_beginning>
   ) -> CURLcode {
-    // One byte stays 0.
-    guard let file = fmemopen(answer.baseAddress, answer.count - 1, "w") else { return CURLE_OUT_OF_MEMORY }
     var headers: UnsafeMutablePointer<curl_slist>?
     for header in ["Content-Type: application/json", "Authorization: Bearer \(token)", "Expect:"] {
       headers = curl_slist_append(headers, header)
     }
-    defer {
-      curl_slist_free_all(headers)
-      fclose(file)
-    }
-    setvbuf(file, nil, _IONBF, 0)
+    defer { curl_slist_free_all(headers) }
     var codes = [
       prism_curl_set_text(easy, CURLOPT_URL, url), prism_curl_set_headers(easy, headers),
       prism_curl_set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https"),
       prism_curl_set_long(easy, CURLOPT_TIMEOUT_MS, Self.timeoutMilliseconds),
       prism_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)),
-      prism_curl_write_to(easy, file),
+      prism_curl_keep_beginning(easy, answer),
     ]
     if let authorities { codes.append(prism_curl_set_text(easy, CURLOPT_CAINFO, authorities)) }
     return body.withUnsafeBytes { bytes in

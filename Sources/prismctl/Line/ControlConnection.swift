@@ -49,6 +49,10 @@ struct ControlConnection {
       throw Failure(
         Failure.software, "\(path): the daemon's answer is not JSON; are prismd and prismctl of one version?")
     }
+    // The ingest socket answers each line, and is asked for nothing more.
+    if AnswerLine(answer).isOfIngest {
+      throw .usage("\(path): this is the ingest socket; --control and $PRISM_CONTROL name the control socket")
+    }
     // The faults of a configuration are a line each; `runPrismctl` makes the lines printable.
     if let error = AnswerLine(answer)[Answers.error] {
       throw Failure(Int32(clamping: error.exitCode), error.message)

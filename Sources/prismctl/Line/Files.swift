@@ -3,12 +3,18 @@ import PrismBase
 
 /// Files that commands read and write, with errors that say what to do.
 enum Files {
-  /// Reads a file or a pipe to its end. - Throws: 66 (EX_NOINPUT).
-  static func read(_ path: String) throws(Failure) -> [UInt8] {
+  /// The upper end of `limits.maxBodyMByte`, which no payload and no packet passes.
+  static let payloadBytesMax = 64 << 20
+
+  /// Reads a file or a pipe to its end. - Parameter bytesMax: a device may have no end. - Throws: 66 (EX_NOINPUT).
+  static func read(_ path: String, bytesMax: Int = payloadBytesMax) throws(Failure) -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw Failure(Failure.noInput, "\(path): \(reason()): can't be read") }
     defer { close(descriptor) }
-    do throws(FileError) { return try SmallFile.read(descriptor, of: path, bytesMax: .max) } catch {
+    do throws(FileError) { return try SmallFile.read(descriptor, of: path, bytesMax: bytesMax) } catch {
+      if case .tooLarge = error.cause {
+        throw Failure(Failure.noInput, "\(path): has more than \(bytesMax >> 20) MiB, the most that is read")
+      }
       throw Failure(Failure.noInput, "\(path): \(reason()): can't be read")
     }
   }

@@ -1,8 +1,5 @@
 /// How text is laid out for people.
 extension String {
-  /// `1 row`, `2 rows`
-  func counted(_ count: Int) -> String { "\(count) \(self)\(count == 1 ? "" : "s")" }
-
   /// At least `width` characters, filled with spaces at the end.
   func padded(_ width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
   func paddedLeft(_ width: Int) -> String { String(repeating: " ", count: max(0, width - count)) + self }

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// `prismctl status` for people: stored rows, the state of delivery, and faults.
@@ -24,7 +25,8 @@ struct StatusTable {
     }
     let quiet = "namespace".counted(all.count - namespaces.count)
     if isFolded, all.count > namespaces.count { tables += ["", "\(quiet) with nothing to tell; --all shows all"] }
-    let faults: [String] = status.configFaults.map { "configuration: \($0)" } + Self.storeNotes(status.store)
+    let faults: [String] =
+      status.configFaults.map { "configuration: \($0)" } + status.faults + Self.storeNotes(status.store)
     let keys: [String] = status.keys.compactMap { $0.value.note(id: $0.name) } + Self.countNotes(status)
     let notes: [String] = namespaces.flatMap { Self.notes($0.name, $0.value) } + Self.deadNotes(status.namespaces)
     let ledgers = namespaces.flatMap {
@@ -145,7 +147,8 @@ struct StatusTable {
       + (overwritten > 0 ? ", \(overwritten) overwritten" : "")
     let triggers = namespace.triggers.map { trigger in
       let (state, over) = (trigger.value, trigger.value.overBudget)
-      return "\(name): trigger \(trigger.name): fired \(state.fired) times, \(state.rows) rows let go"
+      return
+        "\(name): trigger \(trigger.name): fired \("time".counted(state.fired)), \("row".counted(state.rows)) let go"
         + (over > 0 ? ", \(over) times over its budget" : "") + (state.tooSoon > 0 ? ", \(state.tooSoon) too soon" : "")
         + (state.declined > 0 ? ", \(state.declined) times other devices had sent enough" : "")
     }
@@ -162,7 +165,7 @@ struct StatusTable {
       let over = hour.leftOut > 0 ? ", \(hour.leftOut) left out: too many apps" : ""
       return hour.apps + hour.leftOut == 0
         ? nil
-        : "\(name): this hour: \(hour.sessions) sessions of \(hour.apps) app versions, \(hour.crashes) crashes\(over)"
+        : "\(name): this hour: sessions \(hour.sessions), app versions \(hour.apps), crashes \(hour.crashes)\(over)"
     }
     return [expiry, sessions].compactMap { $0 } + rings(name, namespace)
       + RowKind.reports.compactMap { kind in

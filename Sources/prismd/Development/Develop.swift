@@ -77,7 +77,7 @@ func withLoopbackSocket<Result>(
 /// Makes the link that `prismctl` follows. That of a daemon that ended is replaced; that of one that runs, and what is another
 /// user's, is left alone. - Returns: whether it leads here.
 private func link(to folder: DevelopmentFolder) -> Bool {
-  if let other = DevelopmentFolder.running { return other == folder }
+  guard DevelopmentFolder.running == nil else { return false }
   var facts = stat()
   let path = DevelopmentFolder.link
   if lstat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFLNK, facts.st_uid == getuid() { unlink(path) }

@@ -12,7 +12,6 @@ struct DevelopmentFiles {
   var collectorConfiguration: String { folder.path + "/collector.yaml" }
   var collectorLog: String { folder.path + "/collector.log" }
   var readerSocket: String { folder.path + "/collector/reader.sock" }
-  /// The folder for crash files.
   var crashSpool: String { folder.path + "/crashes" }
   /// - Parameter path: of the folder, from the root or from the working folder.
   init(_ path: String) { folder = DevelopmentFolder(FilePath.absolute(path)) }
