@@ -24,7 +24,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
 .PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads
-.PHONY: test-page bench-views page-shots diagrams terminal walks clients test-clients soak-clients soak-adversary soak-inputs
+.PHONY: test-page bench-views page-shots diagrams terminal walks clients test-clients test-fleet soak-clients soak-adversary soak-inputs
 .PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-upgrade test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-records soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,14 +127,18 @@ test-clients: clients ## the client libraries, alone and against the real daemon
 	mypy --strict clients/python/src
 	for test in clients/python/tests/test_*.py; do python3 $$test || exit; done
 	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
-	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.SwiftTests scenario.PythonTests scenario.SharedSpoolTests records documentation crashes run | \
+	cd Tests/ClientTests && export PRISM_DEVICES=15 && printf 'test_%s\n' scenario.CTests scenario.SwiftTests scenario.PythonTests scenario.SharedSpoolTests records documentation crashes fleet run | \
 	  xargs -P 3 -n 1 python3 -m unittest
+
+test-fleet: ## planted bugs in five languages and five versions, on 3 real and 50 simulated daemons over a month: groups, rates, states
+	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
+	cd Tests/ClientTests && python3 -m unittest test_fleet
 
 soak-clients: clients ## 100,000 reports from eight threads for each client library
 	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
 	PRISM_CLIENT_REPORTS=100000 python3 -m unittest discover --start-directory Tests/ClientTests
 
-test-release: fuzz mutants test-package test-optimized test-upgrade ## what a release needs beside make test: libFuzzer, every mutant is killed, the package works
+test-release: fuzz mutants test-package test-optimized test-upgrade test-fleet ## what a release needs beside make test: libFuzzer, every mutant is killed, the package works
 
 test-optimized: soak-build build ## the tests of keys and signatures on release programs: what a debug build keeps alive, they may not
 	PRISM_PROGRAMS=$(abspath $(BINARIES)) swift test --skip-build --filter 'SealedPayloadTests|CommandSendTests'

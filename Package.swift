@@ -166,8 +166,8 @@ let package = Package(
     tests(
       "StoreFaultTests",
       [
-        "CFaultVFS", "PrismSQLite", "PrismStore", "PrismCollector", "PrismHTTP", "PrismPacket", "PrismBase",
-        "PrismProtocol", "PrismTestSupport",
+        "CFaultVFS", "PrismSQLite", "PrismStore", "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket",
+        "PrismBase", "PrismProtocol", "PrismTestSupport",
       ],
       resources: [.copy("Fixtures")]),
     .target(name: "CJobHook", path: "Tests/CJobHook"),

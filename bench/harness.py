@@ -306,10 +306,13 @@ class Collector:
         self.key.write_text(KEY)
         self.key.chmod(0o600)
         self.port = free_port()
+        # A load is of few devices.
+        (self.folder / "limits.yaml").write_text("deviceRowPerDay: 1000000000\ndeviceMBytePerDay: 1048576\n")
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
                 [programs / "prism-collector", "--listen", f"127.0.0.1:{self.port}", "--key", f"main={self.key}",
-                 "--key", f"bench={self.key}", "--state", self.folder / "state", *(["--store", store] if store else [])],
+                 "--key", f"bench={self.key}", "--state", self.folder / "state", "--config", self.folder / "limits.yaml",
+                 *(["--store", store] if store else [])],
                 stderr=log, env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
         wait_until(self._serves, f"prism-collector ({self.folder}/log)")
 

@@ -46,6 +46,7 @@ function frame(path) {
   if (!reader?.signedIn) return box.replaceChildren();
   box.replaceChildren(h("span", { class: "who", title: `who reads: ${reader.role === "operator" ? "an operator, who may change things" : "a viewer"}${reader.namespaces ? ` of ${reader.namespaces.join(", ")}` : ""}` }, reader.name),
     reader.changeToken ? h("button", { type: "button", onclick: signOut }, "Sign out") : "");
+  document.querySelector("#views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 /** Puts the content in the place of the one before. In the same view the focus stays, with what is typed. */

@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { acting, ask, definition, empty, h, note, portion, section, table } from "./dom.js";
-import { ago, count, time } from "./format.js";
+import { ago, count, counted, time } from "./format.js";
 import { go, link } from "./route.js";
 import { tree } from "./tree.js";
 
@@ -37,7 +37,7 @@ function controls(rollout, again) {
   } }, h("label", { class: "field" }, h("span", null, "Percent of devices"), percent), h("label", { class: "field" }, h("span", null, "where"), where), h("label", { class: "field" }, h("span", null, "and these devices"), groups),
   !rollout && h("label", { class: "check" }, guarded, " roll back by itself if they crash more often"),
   h("button", { type: "submit", class: "main", id: "go" }, rollout ? "Widen" : "Start the rollout"),
-  rollout?.state === "running" && button("pause", "Pause"), rollout?.state === "paused" && button("resume", "Resume"), rollout && button("rollBack", "Roll back", `${count(rollout.given)} devices go back to what they had before. Rollout ${rollout.id} ends.`), fault);
+  rollout?.state === "running" && button("pause", "Pause"), rollout?.state === "paused" && button("resume", "Resume"), rollout && button("rollBack", "Roll back", `It goes back to what was before: ${counted(rollout.given, "device")}. Rollout ${rollout.id} ends.`), fault);
 }
 
 function rolloutSection(found, reader, again) {
@@ -46,11 +46,11 @@ function rolloutSection(found, reader, again) {
   const [words, kind] = rollout ? STATES[rollout.state] : [];
   const content = rollout
     ? [h("p", null, h("span", { class: `tag ${kind}` }, rollout.state), `Rollout ${rollout.id} ${words}: ${reachOf(rollout)}.`),
-      definition([["For", `${count(rollout.chosen)} known devices`], ["Got it", count(rollout.given)], ["Confirmed it", count(rollout.confirmed)], ["Refused", h("span", { class: rollout.failed ? "tag bad" : "tag good" }, count(rollout.failed))]]),
-      rollout.guard && h("p", null, h("span", { class: `tag ${GUARD[rollout.guard.state.verdict]}` }, "guard"), ` ${rollout.guard.action === "pause" ? "Pauses" : "Rolls back"} by itself if the devices ${rollout.guard.type ? `send more reports of the type ${rollout.guard.type}` : "crash more often"}. ${rollout.guard.state.verdict === "notEnoughData" ? `Not enough data: ${count(rollout.guard.state.hours)} of ${count(rollout.guard.hours)} hours.` : rollout.guard.state.reason}`),
+      definition([["For", counted(rollout.chosen, "known device")], ["Got it", count(rollout.given)], ["Confirmed it", count(rollout.confirmed)], ["Refused", h("span", { class: rollout.failed ? "tag bad" : "tag good" }, count(rollout.failed))]]),
+      rollout.guard && h("p", null, h("span", { class: `tag ${GUARD[rollout.guard.state.verdict]}` }, "guard"), ` ${rollout.guard.action === "pause" ? "Pauses" : "Rolls back"} by itself if the devices ${rollout.guard.type ? `send more reports of the type ${rollout.guard.type}` : "crash more often"}. ${rollout.guard.state.verdict === "notEnoughData" ? `Not enough data: ${count(rollout.guard.state.hours)} of ${counted(rollout.guard.hours, "hour")}.` : rollout.guard.state.reason}`),
       entries(rollout.namespaces), h("p", { class: "hint" }, "Move the files from next/ into the folder to end it: then every device has them.")]
     : candidate.faults.length > 0 ? candidate.faults.map((fault) => note("bad", fault))
-      : candidate.namespaces.length > 0 ? [h("p", null, `The files in next/ change ${count(candidate.namespaces.length)} namespace${candidate.namespaces.length > 1 ? "s" : ""}.`), entries(candidate.namespaces)]
+      : candidate.namespaces.length > 0 ? [h("p", null, `The files in next/ change ${counted(candidate.namespaces.length, "namespace")}.`), entries(candidate.namespaces)]
         : [h("p", { class: "quiet" }, "Put changed files into next/ of the folder to give them to a part of the devices first.")];
   return section("Rollout", content, isOperator && (rollout || (candidate.namespaces.length > 0 && candidate.faults.length === 0)) && controls(rollout, again),
     history.length > 0 && h("details", null, h("summary", null, "Changes of rollouts"), table("Changes of rollouts", [
@@ -72,7 +72,7 @@ export async function configuration({ query, signal, reader, again }) {
   const found = await get("/configuration", { failed: failed ? "true" : "", after: query.get("after"), limit: 50 }, signal);
   if (!found.served) {
     return h("div", null, h("h1", null, "Configuration"), empty("This collector serves no configuration.",
-      "Name a folder of namespace files in remoteConfig of its configuration, and set remoteConfig.url on the devices. docs/remote-configuration.md has the steps."));
+      "Name a folder of namespace files in remoteConfig of its configuration, and set remote.url in prismd.yaml of the devices. docs/remote-configuration.md has the steps."));
   }
   const { summary } = found;
   const total = found.versions.reduce((sum, one) => sum + one.devices, 0);

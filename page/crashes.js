@@ -3,7 +3,7 @@
 import { address, get, post, text } from "./api.js";
 import { bars, sparkline } from "./chart.js";
 import { acting, definition, empty, h, note, portion, section, table } from "./dom.js";
-import { ago, atLeast, bytes, count, real, time } from "./format.js";
+import { ago, atLeast, bytes, count, counted, real, time } from "./format.js";
 import { go, link, rangePicker, times } from "./route.js";
 import { tree } from "./tree.js";
 
@@ -26,7 +26,7 @@ function stateTag(group) {
 function told({ state, change }) {
   if (!change) return null;
   const when = h("span", { title: time(change.changedTime) }, ago(change.changedTime));
-  const ends = [change.count && `${count(change.count)} more crashes`, change.devices && `${count(change.devices)} more devices`, change.until && time(change.until)].filter(Boolean).join(" or ");
+  const ends = [change.count && `${counted(change.count, "more crash")}`, change.devices && `${counted(change.devices, "more device")}`, change.until && time(change.until)].filter(Boolean).join(" or ");
   if (ends) return h("p", { class: "quiet" }, `Ignored by ${change.who}, `, when, `, until ${ends}.`, change.regressedTime && ` It is open again since ${ago(change.regressedTime)}.`);
   if (state === "open") return h("p", { class: "quiet" }, `Reopened by ${change.who}, `, when, ".");
   const fix = change.build ? ` in ${change.build}. Earlier versions may go on crashing` : ". Any crash that happens later is a regression";
@@ -69,7 +69,7 @@ function controls(group, versions, again) {
   const ignore = () => ({ state: "ignored", count: more.valueAsNumber || null, devices: devices.valueAsNumber || null, until: days.valueAsNumber ? Date.now() + days.valueAsNumber * DAY : null });
   return h("div", null,
     form(() => ({ state: "resolved", build: build.value.trim() || null }), h("label", { class: "field" }, h("span", null, "Fixed in version"), build), h("datalist", { id: "builds" }, versions.filter((one) => one.version).map((one) => h("option", { value: one.version }))), h("button", { type: "submit", class: "main", id: "change" }, "Resolve")),
-    form(ignore, h("label", { class: "field" }, h("span", null, "For a number of crashes"), more), h("label", { class: "field" }, h("span", null, "Or of devices"), devices), h("label", { class: "field" }, h("span", null, "Or for days"), days), h("button", { type: "submit", id: "ignore" }, "Ignore")), fault);
+    form(ignore, h("label", { class: "field" }, h("span", null, "Ignore until more crashes"), more), h("label", { class: "field" }, h("span", null, "or devices"), devices), h("label", { class: "field" }, h("span", null, "or days"), days), h("button", { type: "submit", id: "ignore" }, "Ignore")), fault);
 }
 
 function said(note, text) {
@@ -109,9 +109,9 @@ export async function crashes({ query, signal }) {
   return h("div", null, h("div", { class: "head" }, h("h1", null, "Crashes"), h("div", { class: "tools" }, h("label", { class: "field" }, h("span", null, "State"), h("select", { id: "state", onchange: (event) => go("/crashes", { ...Object.fromEntries(query), state: event.target.value }) }, STATES.map(([value, title]) => h("option", { value, selected: value === state }, title)))),
     rangePicker(query, "30d", (change) => go("/crashes", { ...Object.fromEntries(query), ...change })))),
     device && h("ul", { class: "chips", "aria-label": "Filters" }, h("li", null, h("span", null, `device = ${device}`), h("button", { type: "button", "aria-label": "Remove the filter", onclick: () => go("/crashes", { ...Object.fromEntries(query), device: null }) }, "×"))),
-    found.groups.length > 0 && h("p", { class: "quiet" }, `${atLeast(found.count, found.isWhole)} crashes in ${atLeast(found.total, found.isWhole)} groups, from ${time(found.since)} to ${time(Math.min(found.until, Number(until)))}`),
+    found.groups.length > 0 && h("p", { class: "quiet" }, `${counted(found.count, "crash", found.isWhole)} in ${counted(found.total, "group", found.isWhole)}, from ${time(found.since)} to ${time(Math.min(found.until, Number(until)))}`),
     !found.isWhole && note("warn", "Not all crashes are read yet: the collector goes on with each look. ", h("button", { type: "button", onclick: () => go("/crashes", Object.fromEntries(query)) }, "Look again")),
-    found.leftOut > 0 && note("warn", `${count(found.leftOut)} crashes are of groups beyond the 5,000 that are kept.`),
+    found.leftOut > 0 && note("warn", `Not shown: ${counted(found.leftOut, "crash")} of groups beyond the 5,000 that are kept.`),
     found.groups.length === 0
       ? empty(state === "all" || state === "unresolved" ? "No crash in this time." : `No crash in this time is ${state}.`, state === "unresolved" && "Those that are resolved or ignored are not shown. ", "Crashes are reports of the type appCrash. In C call prism_crash_install(NULL), in Python prism.install_excepthook(); the journal’s input takes coredumps.")
       : h("section", { "aria-label": "Groups of crashes" }, table("Groups of crashes", columns, found.groups)),
@@ -124,15 +124,18 @@ function frame({ text, function: name, file, line, module, isInline }) {
   return [h("code", null, name ?? "??"), " ", h("span", { class: "mono quiet" }, `${file}:${line}`), h("span", { class: "sub" }, [module, isInline && "inlined"].filter(Boolean).join(", "))];
 }
 
+/** What names the frames of a build. */
+const naming = () => ["To name its frames, on the collector’s machine: ", h("code", null, "sudo prism-collector symbols add FILE"), ". FILE is the program as it was before it was stripped, or what ", h("code", null, "objcopy --only-keep-debug PROGRAM FILE"), " makes of it."];
+
 /** The frames of the app, then those of libraries. A build whose frames have no name is said with the command that names them. */
 function frameList(stack) {
-  if (stack.length === 0) return empty("No stack is known.", "A stack is read from stack, frames, backtrace or traceback of the meta, or from the payload.");
+  if (stack.length === 0) return empty("No stack is known.", "A stack is read from stack, frames, backtrace, stacktrace or traceback of the meta, or from the payload.");
   const list = (isApp) => stack.map((one, place) => one.isApp === isApp && h("li", { "data-place": place, class: isApp ? "top" : null }, frame(one))).filter(Boolean);
   const other = list(false);
   const nameless = stack.find((one) => one.isApp && one.buildId && !one.function);
   return [h("ol", { class: "frames" }, list(true)),
-    other.length > 0 && h("details", null, h("summary", null, `${count(other.length)} frames of libraries`), h("ol", { class: "frames" }, other)),
-    nameless && h("p", { class: "quiet" }, `No debug file names the build of ${nameless.module}: prism-collector symbols add FILE. Its build id is `, h("code", null, nameless.buildId), ".")];
+    other.length > 0 && h("details", null, h("summary", null, `${counted(other.length, "frame")} of libraries`), h("ol", { class: "frames" }, other)),
+    nameless && h("p", { class: "quiet" }, `There is no debug file of ${nameless.module}, build `, h("code", null, nameless.buildId), ". ", naming())];
 }
 
 /** Debug files, and the builds that crashed and have no file. */
@@ -140,7 +143,7 @@ async function symbols(signal) {
   const found = await get("/symbols", {}, signal);
   if (found.total === 0 && found.missing.length === 0) return null;
   const faulty = found.files.filter((file) => file.fault);
-  return section("Debug files", h("p", { class: "quiet" }, `${count(found.total)} builds have a debug file. `, found.missing.length > 0 && "These crashed and have no such file; prism-collector symbols add FILE names their frames:"),
+  return section("Debug files", h("p", { class: "quiet" }, `Debug files of ${counted(found.total, "build")}. `, found.missing.length > 0 && ["The builds below crashed and have none. ", naming()]),
     found.program === null && note("warn", "eu-addr2line is missing at the collector, so no debug file is read: install elfutils."),
     faulty.map((file) => note("warn", `The debug file ${file.buildId} can’t be read: ${file.fault}.`)),
     found.missing.length > 0 && table("Builds without a debug file", [{ title: "Program", cell: (one) => one.module }, { title: "Build id", wide: true, cell: (one) => h("code", null, one.buildId) }, { title: "Crashes", number: true, cell: (one) => count(one.crashes) }], found.missing.slice(0, 20)));
@@ -171,7 +174,7 @@ function threads(payload) {
     else if (current?.lines.length > 0) current = null;
   }
   if (found.length < 2) return null;
-  return section(`${payload.isCut ? "≥ " : ""}${count(found.length)} threads`, found.map(({ title, lines }) => h("details", null, h("summary", null, title), h("pre", { tabindex: "0", "aria-label": title }, lines.join("\n")))));
+  return section(`${payload.isCut ? "≥ " : ""}${counted(found.length, "thread")}`, found.map(({ title, lines }) => h("details", null, h("summary", null, title), h("pre", { tabindex: "0", "aria-label": title }, lines.join("\n")))));
 }
 
 /** The registers of the thread that crashed. */
@@ -202,8 +205,8 @@ export async function crash({ query, signal, reader, again }) {
   const share = (title, rows, cell) => section(title, table(title, [{ title, wide: true, cell }, { title: "Crashes", narrow: true, cell: (row) => portion(row.count, rows[0].count, count(row.count)) }], rows.slice(0, 10)), rows.length > 10 && h("p", { class: "quiet" }, `and ${count(rows.length - 10)} more`));
   return h("div", { "data-title": [group.reason || "Crash", group.frame].filter(Boolean).join(" in ") }, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)", " ", stateTag(group)), reader.role === "operator" && controls(group, versions, again)),
     h("p", { class: "mono sub" }, group.frame ?? "no stack"), told(group),
-    definition([["Crashes, of all times", atLeast(group.total, isWhole)], ["Devices, of all times", atLeast(group.totalDevices, isWhole)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
-    h("div", { class: "columns even" }, section("Frames", frameList(stack)), section(`${atLeast(group.count, isWhole)} crashes in the last 14 days`, bars("Crashes", trend))),
+    definition([["Crashes in all", atLeast(group.total, isWhole)], ["Devices in all", atLeast(group.totalDevices, isWhole)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
+    h("div", { class: "columns even" }, section("Frames", frameList(stack)), section(`${counted(group.count, "crash", isWhole)} in the last 14 days`, bars("Crashes", trend))),
     h("div", { class: "columns two" }, share("Versions", versions, (row) => row.version || "(unknown)"), share("Devices", devices, (row) => h("a", { class: "mono", href: link("/device", { id: row.device }) }, row.device))),
     similar.length > 0 && section("Similar groups", table("Similar groups", [
       { title: "Crash", wide: true, cell: (one) => h("a", { href: link("/crash", { id: one.fingerprint }) }, one.reason || "(no reason)", h("span", { class: "sub" }, one.frame ?? "no stack")) },
@@ -212,6 +215,6 @@ export async function crash({ query, signal, reader, again }) {
     section("Reports", h("label", { class: "field" }, h("span", null, "Report"), h("select", { id: "report", onchange: (event) => go("/crash", { id: group.fingerprint, report: event.target.value }) },
       reports.map((id, place) => h("option", { value: id, selected: String(id) === String(shown) }, place === 0 ? `${id} (the newest)` : id)))),
     report === null ? empty("This report is gone.", "Retention has deleted it. Choose another one.") : [definition([["Received", time(report.receivedTime)], ["Device", h("a", { href: link("/device", { id: report.device }) }, report.device)], ["Report", h("code", null, report.reportId)]]),
-      h("p", null, h("a", { class: "button", href: link("/explorer", { device: report.device, since: report.receivedTime - AROUND, until: report.receivedTime + AROUND }) }, "Reports of this device around it")),
+      h("p", null, h("a", { class: "button", href: link("/explorer", { device: report.device, since: (report.createdTime ?? report.receivedTime) - AROUND, until: (report.createdTime ?? report.receivedTime) + AROUND }) }, "Reports of this device around it")),
       registers(report.meta), threads(stacks), timeline(report.meta, report.meta?.crashTime ?? report.createdTime), payloadPart(report), tree(report.meta ?? {})]));
 }

@@ -17,7 +17,7 @@ function ledgerTable(streams) {
       return h("span", { class: value && !["stored", "waiting", "delivered", "merged"].includes(name) ? "warn" : "" }, count(value));
     } })),
     { title: "Here", number: true, cell: (stream) => `${count(stream.reportsHere)}${stream.readSince ? "+" : ""}` },
-    { title: "", cell: (stream) => (stream.difference ? h("span", { class: "tag bad" }, "differs") : h("span", { class: "tag good" }, "balances")) },
+    { title: "", cell: (stream) => (stream.difference ? h("span", { class: "tag bad" }, "does not add up") : h("span", { class: "tag good" }, "adds up")) },
   ], streams);
 }
 
@@ -84,7 +84,7 @@ function commandSection(commands) {
   const when = (milliseconds) => (Number.isFinite(milliseconds) ? h("span", { title: time(milliseconds) }, time(milliseconds)) : "–");
   return section("Commands", table("Commands", [
     { title: "Command", wide: true, cell: (one) => h("span", { class: "strong" }, one.fields.name === "ask" ? h("a", { href: link("/question", { namespace: one.namespace, id: one.id }) }, "ask") : String(one.fields.name ?? "(no name)"), h("span", { class: "sub" }, `${one.id}, ${one.namespace}`)) },
-    { title: "Arguments", cell: (one) => (one.fields.args && Object.keys(one.fields.args).length > 0 ? h("span", { class: "line" }, oneLine(one.fields.args)) : "–") },
+    { title: "Arguments", wide: true, cell: (one) => (one.fields.args && Object.keys(one.fields.args).length > 0 ? h("span", { class: "line" }, oneLine(one.fields.args)) : "–") },
     { title: "State", narrow: true, cell: (one) => [state(one), one.fields.stateTime && h("span", { class: "sub" }, when(one.fields.stateTime))] },
     { title: "Result", wide: true, cell: result },
     { title: "Expires", narrow: true, cell: (one) => when(one.fields.expires) }], commands.toReversed()));
@@ -94,7 +94,7 @@ function commandSection(commands) {
 function recordSection(found, query) {
   const more = found.records.length === RECORDS;
   const records = found.records.filter((one) => ![COMMANDS, TAGS].includes(one.table));
-  if (found.records.length === 0) return section("Records", h("p", { class: "quiet" }, query.get("records") ? "No further record." : "This device keeps no records here."));
+  if (records.length === 0 && !more) return section("Records", h("p", { class: "quiet" }, query.get("records") ? "No further record." : "This device keeps no records here."));
   return section("Records", table("Records", [
     { title: "Record", narrow: true, cell: (one) => h("span", { class: "strong" }, one.id, h("span", { class: "sub" }, `${one.namespace}, ${one.table}`)) },
     { title: "Version", number: true, cell: (one) => count(one.version) }, { title: "Changed", narrow: true, cell: (one) => h("span", { title: time(one.changedTime) }, ago(one.changedTime)) },
@@ -104,7 +104,7 @@ function recordSection(found, query) {
 
 function configurationSection(entry) {
   if (!entry) return section("Configuration", h("p", { class: "quiet" }, "The device did not ask this collector for its configuration."));
-  return section("Configuration", definition([["Version in force", entry.version ?? "unknown"], ["Last applied", entry.lastApplied ?? "–"], ["Asked", `${time(entry.askedTime)} (${ago(entry.askedTime)})`],
+  return section("Configuration", definition([["Version in force", entry.version ?? "unknown"], ["Last applied", entry.lastApplied >= 1e12 ? time(entry.lastApplied) : (entry.lastApplied ?? "–")], ["Asked", `${time(entry.askedTime)} (${ago(entry.askedTime)})`],
     ["Refused or taken back", entry.lastFailed ? h("span", { class: "tag bad" }, entry.lastFailed) : "nothing"], entry.reason && ["Because", entry.reason]]));
 }
 

@@ -3,7 +3,7 @@
 import { address, get, Problem } from "./api.js";
 import { bars, groupName, legend, lines } from "./chart.js";
 import { empty, h, newID, note, section, table } from "./dom.js";
-import { brief, bytes, count, real, time } from "./format.js";
+import { brief, bytes, count, counted, real, time } from "./format.js";
 import { go, link, narrow, rangePicker, times } from "./route.js";
 import { condition, leaves, oneLine, pathText, tree } from "./tree.js";
 
@@ -82,7 +82,7 @@ function chips(all, set) {
 function details(report, pick) {
   const payload = report.payloadBytes === null ? "none" : h("span", null, bytes(report.payloadBytes), " ", h("a", { href: address(`/reports/${report.id}/payload`), download: `report-${report.id}.bin` }, "Download"));
   return h("div", { class: "details" }, h("dl", { class: "facts" }, [
-    ["Report", h("code", null, report.reportId)], ["Received", time(report.receivedTime)], ["Created", `${time(report.createdTime)} by the device’s clock`],
+    ["Report", h("code", null, report.reportId)], ["Received", time(report.receivedTime)], ["Created", report.createdTime === null ? "the device did not say when" : `${time(report.createdTime)}, by the device’s clock, corrected`],
     ["Device", h("a", { href: link("/device", { id: report.device }) }, report.device)], ["Packet", h("code", null, report.packetId)], ["Payload", payload],
     ["Chain", report.chainBroken ? "the packet before this one never came" : "whole"],
   ].map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
@@ -114,7 +114,7 @@ function live(filter, body, pick, button, told) {
   let shown = 0;
   const stop = () => {
     source.close();
-    [button.textContent, told.textContent] = ["Live", `${count(shown)} new reports`];
+    [button.textContent, told.textContent] = ["Live", counted(shown, "new report")];
     button.setAttribute("aria-pressed", "false");
   };
   source.addEventListener("report", (event) => {
@@ -123,15 +123,15 @@ function live(filter, body, pick, button, told) {
     body.prepend(...line(report, pick));
     shown += 1;
     while (body.children.length > 400) body.lastChild.remove();
-    told.textContent = `${count(shown)} new reports`;
+    told.textContent = counted(shown, "new report");
   });
-  source.addEventListener("cut", () => { told.textContent = `${count(shown)} new reports; more come than are shown`; });
+  source.addEventListener("cut", () => { told.textContent = `${counted(shown, "new report")}; more come than are shown`; });
   source.addEventListener("error", () => {
     if (source.readyState !== EventSource.CLOSED) { told.textContent = "The collector does not answer; the live tail asks again."; return; }
     stop();
     told.textContent = "The live tail ended: the collector refused it.";
   });
-  source.addEventListener("open", () => { told.textContent = `${count(shown)} new reports`; });
+  source.addEventListener("open", () => { told.textContent = counted(shown, "new report"); });
   button.textContent = "Stop";
   button.setAttribute("aria-pressed", "true");
   addEventListener("prism-leave", () => source.close(), { once: true });
@@ -205,5 +205,6 @@ export async function explorer({ query, signal }) {
     !fault && [section(`${brief(chart.total)} reports`, chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time matches.") : [bars("Reports", chart, (from, to) => set({ since: from, until: to, range: null })),
       legend(chart.groups, by === "type" ? (type) => link("/explorer", { ...all, type }) : null)],
     chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time, or a type or device. `, narrow(chart.readSince))),
+    !all.kind && page.reports.some((one) => one.kind === "payload") && h("p", { class: "hint" }, "A report with a payload is two rows here, one of each kind. With the kind meta each report is one."),
     numbers && numberSection(numbers, all, set), reportSection(page, asked, all, pick)]);
 }

@@ -3,7 +3,7 @@
 import { get, Problem } from "./api.js";
 import { bars, legend, sparkline } from "./chart.js";
 import { definition, empty, h, note, refresh, section, table } from "./dom.js";
-import { ago, brief, count, span, time } from "./format.js";
+import { ago, brief, count, counted, span, time } from "./format.js";
 import { go, link, narrow, rangePicker, times } from "./route.js";
 
 const LOST = [["expired", "were too old"], ["evicted", "made room"], ["cleared", "were cleared by an update"], ["dead", "are dead letters"], ["removed", "were removed"]];
@@ -18,12 +18,14 @@ function tiles(fleet, chart, groups) {
   const refused = fleet.packets.filter(({ name }) => name.startsWith("refused")).reduce((sum, one) => sum + one.count, 0);
   const stored = fleet.packets.find(({ name }) => name === "stored")?.count ?? 0;
   const start = time(fleet.startTime).slice(0, 16);
+  const full = fleet.quotas.filter((one) => one.rows >= one.rowsMax);
   return h("dl", { class: "tiles" },
     tile("Devices", count(devices.total), `${count(devices.hour)} in the last hour, ${count(devices.day)} in 24 h`, devices.total > 0 && devices.hour === 0 ? "warn" : ""),
     tile("Silent", h("a", { href: link("/fleet", { where: "seen > 1d", sort: "silent" }) }, count(devices.silent)), "devices that sent nothing for a day", devices.silent > 0 ? "warn" : "good"),
     tile("Reports", brief(chart.total), chart.readSince ? "more than could be read in time" : "in the time chosen"),
-    tile("Crashes", count(groups.count), `${count(groups.total)} groups that are not resolved, in the time chosen`, groups.count > 0 ? "bad" : "good"),
-    tile("Waiting", brief(ledger.waiting ?? 0), "on devices after their last packet, as they said with it"),
+    tile("Crashes", count(groups.count), `in ${counted(groups.total, "open group")}, in the time chosen`, groups.count > 0 ? "bad" : "good"),
+    full.length > 0 && tile("Full", full.slice(0, 5).map((one) => one.namespace).join(", "), `${counted(full.length, "namespace")} with a full quota: no more reports are taken`, "bad"),
+    tile("Waiting", brief(ledger.waiting ?? 0), "not yet sent, as each device said with its last packet"),
     tile("Lost", brief(lost), lost ? LOST.filter(([name]) => ledger[name]).map(([name, why]) => `${count(ledger[name])} ${why}`).join(", ") : "on devices, since their stores were made", lost > 0 ? "warn" : "good"),
     tile("Packets", brief(stored), `stored since ${start}, ${refused ? count(refused) : "none"} refused`, refused ? "warn" : "good"));
 }
@@ -38,7 +40,7 @@ function crashSection(groups, range) {
     { title: "Count", number: true, cell: (group) => count(group.count) },
     { title: "Devices", number: true, cell: (group) => count(group.devices) },
     { title: "Last", cell: (group) => h("span", { title: time(group.lastTime) }, ago(group.lastTime, groups.until)) },
-  ], groups.groups.slice(0, 5)), groups.total > 5 && h("p", null, h("a", { href: link("/crashes", range) }, `All ${count(groups.total)} groups`)));
+  ], groups.groups.slice(0, 5)), groups.total > 5 && h("p", null, h("a", { href: link("/crashes", range) }, `All ${counted(groups.total, "group")}`)));
 }
 
 const ROUGH = { seen: "silent", silent: "seen" };
@@ -63,7 +65,7 @@ function deviceTable(list, query, now, set) {
     { title: "Lost", number: true, sort: "lost", cell: (device) => h("span", { class: device.lost ? "warn" : "" }, count(device.lost)) },
     { title: "Last crash", sort: "crash", cell: (device) => age(device.crashTime, now - device.crashTime < 86400000) },
     { title: "Packets", number: true, sort: "packets", cell: (device) => count(device.packets) },
-    { title: "Accounts", cell: (device) => (device.differences ? h("span", { class: "tag bad" }, "don’t balance") : h("span", { class: "tag good" }, "balance")) },
+    { title: "Accounts", cell: (device) => (device.differences ? h("a", { class: "tag bad", href: link("/device", { id: device.device }), title: "What the device says that it delivered is not what is here" }, "don’t add up") : h("span", { class: "tag good" }, "add up")) },
   ], list.devices, { sort, onSort: (name) => set({ sort: name === sort ? ROUGH[name] ?? name : name }) });
 }
 
@@ -72,7 +74,7 @@ function deviceSection(list, query, now) {
   const isChosen = query.get("search") || query.get("where");
   const content = list.devices.length === 0
     ? !list.fault && empty(isChosen ? "No device is chosen by this." : "No device has sent a packet yet.",
-      isChosen ? "Clear the fields to see all." : "Set `url` of a namespace on a device to this collector's address, then report something: prismctl send --type hello.")
+      isChosen ? "Clear the fields to see all." : "Set `url` of a namespace on a device to this collector's address, then report something: prismctl send --type net --meta '{\"ms\":12}'.")
     : deviceTable(list, query, now, set);
   const after = Number(query.get("after") ?? 0);
   return section(`Devices (${count(list.total)})`, deviceFields(list, query, set), content,
@@ -81,7 +83,7 @@ function deviceSection(list, query, now) {
 }
 
 function retentionText(fleet) {
-  const rules = fleet.retentionRules ? `, some for less: ${count(fleet.retentionRules)} rules of retention` : "";
+  const rules = fleet.retentionRules ? `, some for less: ${counted(fleet.retentionRules, "rule")} of retention` : "";
   return (fleet.retentionDays ? `${fleet.retentionDays} days` : "for ever (retentionDay)") + rules;
 }
 
@@ -90,15 +92,15 @@ function collectorSection(fleet) {
     ? h("p", { class: "quiet" }, `No packet was refused since ${time(fleet.startTime)}.`)
     : table(`Refused packets by cause, since ${time(fleet.startTime)}`, [{ title: "Cause", wide: true, cell: (one) => one.name }, { title: "Packets", number: true, cell: (one) => count(one.count) }], fleet.refusals);
   const outputs = fleet.outputs.length === 0
-    ? h("p", { class: "quiet" }, "No outputs. `outputs` of the collector’s configuration hands reports on.")
+    ? h("p", { class: "quiet" }, "No outputs. The key outputs of the collector’s file hands reports on.")
     : table("Outputs", [{ title: "Output", wide: true, cell: (one) => one.name }, { title: "Delivered", number: true, cell: (one) => count(one.delivered) },
-      { title: "Dead letters", number: true, cell: (one) => count(one.dead) }, { title: "Waits for", cell: (one) => one.holds || "" }, { title: "Failures", number: true, cell: (one) => count(one.failures) },
+      { title: "Dead letters", number: true, cell: (one) => count(one.dead) }, { title: "Waits for", cell: (one) => h("span", { class: "sub" }, one.holds || "") }, { title: "Failures", number: true, cell: (one) => count(one.failures) },
       { title: "Lag", number: true, cell: (one) => (one.leading ? span(one.lagSeconds) : "another collector") }], fleet.outputs);
   const configuration = fleet.configuration;
   return [section("Refused packets", refused), section("Outputs", outputs), section("Collector", definition([
     ["Store", fleet.store.failure ? h("span", { class: "tag bad" }, fleet.store.failure) : h("span", { class: "tag good" }, "accepts packets")],
     ["Reports are kept", retentionText(fleet)],
-    ["Remote configuration", configuration ? h("a", { href: link("/configuration") }, `version ${configuration.version}, ${count(configuration.failed)} of ${count(configuration.devices)} devices refused it`) : "not served"],
+    ["Remote configuration", configuration ? h("a", { href: link("/configuration") }, `version ${configuration.version}, ${count(configuration.failed)} of ${counted(configuration.devices, "device")} refused it`) : "not served"],
   ]))];
 }
 

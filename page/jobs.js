@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { acting, ask, definition, empty, h, portion, refresh, section, table } from "./dom.js";
-import { ago, count, time } from "./format.js";
+import { ago, count, counted, time } from "./format.js";
 import { go, link } from "./route.js";
 
 const STATES = { running: "", paused: "warn", stopped: "bad", cancelled: "", expired: "warn", done: "good" };
@@ -26,7 +26,7 @@ function operating(again) {
   const change = (path, body) => act(() => post(path, body), again);
   const buttons = (job) => [job.state === "running" && ["pause", "Pause"], ["paused", "stopped"].includes(job.state) && ["resume", "Go on"], ["running", "paused", "stopped"].includes(job.state) && ["cancel", "End"]].filter(Boolean).map(([action, title]) =>
     h("button", { type: "button", onclick: async () => {
-      if (action !== "cancel" || await ask(`${count(job.devices.waiting)} devices that wait don’t get it.`, "End the job")) await change(`/jobs/${job.id}`, { action });
+      if (action !== "cancel" || await ask(`Not carried out by ${counted(job.devices.waiting, "waiting device")}.`, "End the job")) await change(`/jobs/${job.id}`, { action });
     } }, title));
   return { fault, change, buttons };
 }
@@ -35,13 +35,13 @@ function operating(again) {
 function beginning(change, reader) {
   const field = (id, title, options) => h("label", { class: "field" }, h("span", null, title), h("input", { id, autocomplete: "off", required: true, ...options }));
   const fields = [field("namespace", "Namespace", { value: reader.namespaces?.[0] ?? "", placeholder: "shop" }), field("where", "Devices", { placeholder: "tag.region = eu and seen < 1d" }),
-    field("command", "Command", { placeholder: "flush" }), field("args", "Arguments, as JSON", { required: false, placeholder: "{\"type\": \"order\"}" }),
-    field("perMinute", "Devices a minute", { type: "number", min: 1, max: 60000, value: 600 }), field("failuresMax", "Stops past failures", { type: "number", min: 0, max: 100000, value: 10 }), field("hours", "Ends after hours", { type: "number", min: 1, max: 720, value: 1 })];
+    field("command", "Command", { placeholder: "flush" }), field("args", "Arguments, as JSON", { required: false, placeholder: "{\"level\": \"debug\"}" }),
+    field("perMinute", "Devices per minute", { type: "number", min: 1, max: 60000, value: 600 }), field("failuresMax", "Stop after more failures than", { type: "number", min: 0, max: 100000, value: 10 }), field("hours", "End after hours", { type: "number", min: 1, max: 720, value: 1 })];
   const value = (id) => fields.map((one) => one.querySelector("input")).find((one) => one.id === id).value.trim();
   const begin = async () => {
     const args = value("args") ? JSON.parse(value("args")) : undefined;
     const chosen = await get("/devices", { where: value("where"), limit: 1 });
-    if (!await ask(`The expression chooses ${count(chosen.total)} devices. Those that send to ${value("namespace")} get “${value("command")}”.`, "Begin the job")) return;
+    if (!await ask(`The expression chooses ${counted(chosen.total, "device")}. Those that send to ${value("namespace")} get “${value("command")}”.`, "Begin the job")) return;
     await change("/jobs", { namespace: value("namespace"), where: value("where"), command: value("command"), args, perMinute: Number(value("perMinute")), failuresMax: Number(value("failuresMax")), expireTime: Date.now() + Number(value("hours")) * 3600000 });
   };
   return h("form", { class: "tools", onsubmit: async (event) => {
@@ -70,7 +70,7 @@ export async function jobs({ signal, reader, again }) {
     ...(isOperator ? [{ title: "Act", cell: buttons }] : []),
   ];
   return h("div", null, h("div", { class: "head" }, h("h1", null, "Jobs")), isOperator && section("Begin a job", beginning(change, reader)), fault,
-    section("List", found.jobs.length === 0 ? empty("No job was made yet.", isOperator ? "A job brings a command to the devices of an expression, some at a time. It stops by itself past the failures that it may have." : "Operators make jobs here, or with prism-collector command send --where.") : table("Jobs", columns, found.jobs)));
+    section("Jobs made", found.jobs.length === 0 ? empty("No job was made yet.", isOperator ? "A job brings a command to the devices of an expression, some at a time. It stops by itself past the failures that it may have. Devices with remote.publicKey carry out signed commands only: prism-collector command send --where … --sign FILE makes their job." : "Operators make jobs here, or with prism-collector command send --where.") : table("Jobs", columns, found.jobs)));
 }
 
 export async function job({ query, signal, reader, again }) {
@@ -84,7 +84,7 @@ export async function job({ query, signal, reader, again }) {
     { title: "Says", wide: true, cell: (device) => device.result ?? "" }, { title: "Since", cell: (device) => h("span", { title: time(device.changedTime) }, ago(device.changedTime)) }];
   return h("div", { "data-title": `Job ${one.change.command ?? one.change.table}` }, h("div", { class: "head" }, h("div", null, h("p", { class: "crumb" }, h("a", { href: link("/jobs") }, "Jobs")), h("h1", null, what(one)))),
     definition([["State", h("span", { class: `tag ${STATES[one.state]}` }, one.state)], ["Devices", [bar(one), " ", counts(one)]], ["Chosen by", h("span", { class: "mono" }, one.where)], ["Namespace", one.namespace], ["Made", `${time(one.madeTime)} by ${one.who || "the owner"}`], ["Ends", time(one.expireTime)],
-      ["Rate", `${count(one.perMinute)} devices a minute`], ["Stops", `past ${count(one.failuresMax)} failures`]]),
+      ["Rate", `${counted(one.perMinute, "device")} a minute`], ["Stops", `past ${counted(one.failuresMax, "failure")}`]]),
     reader.role === "operator" && h("p", { class: "tools" }, buttons(one)), fault,
     section("Its devices", h("div", { class: "tools" }, h("label", { class: "field" }, h("span", null, "Progress"), h("select", { id: "chosen", onchange: (event) => go("/job", { id, progress: event.target.value }) }, ["", ...Object.keys(PROGRESS)].map((name) => h("option", { value: name, selected: name === progress }, name ? `${name} (${count(one.devices[name])})` : "all"))))),
       found.devices.length === 0 ? empty("No device has this progress.", "") : table("Devices", columns, found.devices)),

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { definition, h, section, table } from "./dom.js";
-import { bytes, count, real } from "./format.js";
+import { bytes, count, counted, real } from "./format.js";
 import { link } from "./route.js";
 
 const STATES = { done: "good", failed: "bad", refused: "bad", expired: "warn" };
@@ -20,6 +20,6 @@ export async function question({ query, signal }) {
     { title: "Reports", number: true, cell: (one) => count(one.rows) }, { title: "Bytes", number: true, cell: (one) => (one.bytes === null ? "–" : bytes(one.bytes)) },
     { title: "Says", wide: true, cell: (one) => one.message ?? "" }];
   return h("div", null, h("div", { class: "head" }, h("h1", null, "Question")), definition([["Id", id], ["Namespace", namespace], ["Devices", states],
-    ["Reports", count(found.rows)], ["Bytes that leave", bytes(found.bytes)], ["Looked at", `${count(found.looked)} reports in ${count(found.ms)} ms`]]),
+    ["Reports", count(found.rows)], ["Bytes that leave", bytes(found.bytes)], ["Looked at", `${counted(found.looked, "report")} in ${count(found.ms)} ms`]]),
   groups.length > 0 && section("Answer", table("Answer", columns, groups)), section("Devices", table("Devices", devices, found.devices)));
 }

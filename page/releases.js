@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { sparkline } from "./chart.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
-import { atLeast, count, real, span, time } from "./format.js";
+import { atLeast, count, counted, real, span, time } from "./format.js";
 import { go, link } from "./route.js";
 
 const DAYS = [["7", "7 days"], ["14", "14 days"], ["30", "30 days"], ["90", "90 days"]];
@@ -53,8 +53,8 @@ export async function releases({ query, signal }) {
   return h("div", null, h("div", { class: "head" }, h("h1", null, "Releases"), h("div", { class: "tools" }, h("label", { class: "field" }, h("span", null, "Time"), h("select", { id: "days", onchange: (event) => go("/releases", { ...Object.fromEntries(query), since: null, days: event.target.value }) }, DAYS.map(([value, title]) => h("option", { value, selected: value === days }, title)))))),
     app && h("ul", { class: "chips", "aria-label": "Filters" }, h("li", null, h("span", null, `app = ${app}`), h("button", { type: "button", "aria-label": "Remove the filter", onclick: () => go("/releases", { days }) }, "×"))),
     !found.isWhole && note("warn", "Not all reports are read yet: the collector goes on with each look. ", h("button", { type: "button", onclick: () => go("/releases", { days }) }, "Look again")),
-    found.missing.devices > 0 && note("warn", `${count(found.missing.hours)} hours of ${count(found.missing.devices)} devices were lost on their way. These devices count as crashed, or as neither crashed nor healthy.`),
-    found.leftOut > 0 && note("warn", `${count(found.leftOut)} figures are of versions beyond the 2,000 that are kept.`),
+    found.missing.devices > 0 && note("warn", `Lost on the way: ${counted(found.missing.hours, "hour")} of ${counted(found.missing.devices, "device")}. Such a device counts as crashed, or as neither crashed nor healthy.`),
+    found.leftOut > 0 && note("warn", `Not shown: ${counted(found.leftOut, "figure")} of versions beyond the 2,000 that are kept.`),
     found.releases.length === 0
       ? empty("No app was in use in this time.", "Name the type appHealth in the monitorList of a namespace. Its daemons then report once an hour how long each app was in use, its sessions and its crashes.")
       : section("Versions", h("p", { class: "quiet" }, `from ${time(found.since)}, days of UTC`), table("Versions of apps", columns, found.releases)),

@@ -1,15 +1,20 @@
 // A JSON value as a tree. Every key and every text is text.
 
 import { h } from "./dom.js";
+import { time } from "./format.js";
 
 const TEXT_MAX = 2000;
 const MEMBERS_MAX = 200;
 
-function leaf(value) {
+/** A number of milliseconds since 1970 under a name of a time: from 2001 to 2096. */
+const isTime = (key, value) => typeof value === "number" && /time$/i.test(key) && value >= 1e12 && value < 4e12;
+
+function leaf(key, value) {
   if (typeof value === "string") {
     return h("span", { class: "text" }, value.length > TEXT_MAX ? value.slice(0, TEXT_MAX) + "…" : value);
   }
-  return h("span", { class: value === null ? "nothing" : typeof value }, String(value));
+  const plain = h("span", { class: value === null ? "nothing" : typeof value }, String(value));
+  return isTime(key, value) ? [plain, " ", h("span", { class: "quiet" }, time(value))] : plain;
 }
 
 /** - `onPick(path, value)`: makes each plain value a button. */
@@ -20,7 +25,7 @@ export function tree(value, onPick, path = []) {
     const isTree = one !== null && typeof one === "object";
     const isPlain = !isTree && onPick && !Array.isArray(value) && inner.every((part) => part.length > 0 && !/["\\]/.test(part)) && String(one).length <= 200;
     return h("div", null, h("dt", null, key), h("dd", null,
-      isTree ? tree(one, Array.isArray(one) ? null : onPick, inner) : leaf(one),
+      isTree ? tree(one, Array.isArray(one) ? null : onPick, inner) : leaf(key, one),
       isPlain && h("button", { type: "button", class: "add", title: "Show reports with this value only", "aria-label": `Filter by ${inner.join(".")}`, onclick: () => onPick(inner, one) }, "+")));
   }), members.length > MEMBERS_MAX && h("div", null, `… ${members.length - MEMBERS_MAX} more`));
 }

@@ -171,6 +171,10 @@ static bool is_name(const char *text, size_t length_max, const char *punctuation
 }
 
 static bool is_namespace(const char *text) { return is_name(text, 64, "_-", true); }
+/* A declared table, or one that the daemon has by itself (docs/records.md, "Commands", "Tags"). */
+static bool is_table(const char *text) {
+  return is_namespace(text) || strcmp(text, "prism.command") == 0 || strcmp(text, "prism.tags") == 0;
+}
 static bool is_type(const char *text) { return is_name(text, 128, "_.:-", true); }
 static bool is_report_id(const char *text) { return is_name(text, ID_BYTES_MAX, "_-", false); }
 
@@ -2524,7 +2528,7 @@ static prism_result change(
   if (!r.name_space) r.name_space = "prism";
   bool is_list = limit > 0, takes_fields = strcmp(verb, "put") == 0 || strcmp(verb, "patch") == 0;
   bool reads = is_list || strcmp(verb, "get") == 0;
-  if (!r.table || !is_namespace(r.name_space) || !is_namespace(r.table) || (r.id ? !is_record_id(r.id) : !is_list) ||
+  if (!r.table || !is_namespace(r.name_space) || !is_table(r.table) || (r.id ? !is_record_id(r.id) : !is_list) ||
       (takes_fields ? !r.fields || !is_object(r.fields) : r.fields != NULL) || r.if_version < PRISM_ABSENT ||
       (reads && (r.if_version != 0 || !has_answer)) || limit > 1000)
     return PRISM_INVALID;
@@ -2659,7 +2663,7 @@ prism_watch *prism_watch_table(
   prism_result result = PRISM_NO_MEMORY;
   prism_watch *watch = NULL;
   if (!c || atomic_load(&c->is_closing)) result = PRISM_CLOSED;
-  else if (!table || !on_change || !is_namespace(data.name_space) || !is_namespace(table)) result = PRISM_INVALID;
+  else if (!table || !on_change || !is_namespace(data.name_space) || !is_table(table)) result = PRISM_INVALID;
   else watch = calloc(1, sizeof *watch);
   if (watch) {
     watch->client = c;

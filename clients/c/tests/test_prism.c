@@ -1058,7 +1058,9 @@ static void records_are_put_and_read(void) {
   CHECK(prism_get(c, &record, PATIENCE_MS, &answer) == PRISM_STORED && answer.version == 4);
   CHECK(answer.json && strncmp(answer.json, "{\"id\"", 5) == 0 && is_meta(answer.json, strlen(answer.json)), "%s", answer.json);
   free(answer.json);
+  record.table = "prism.tags"; /* one of the daemon's own */
   CHECK(prism_get(c, &record, PATIENCE_MS, &answer) == PRISM_STORED && answer.version == 0 && !answer.json);
+  record.table = "printer";
   record.id = NULL;
   CHECK(prism_list(c, &record, 10, PATIENCE_MS, &answer) == PRISM_STORED);
   CHECK(answer.json && strstr(answer.json, "\"generation\":17"), "%s", answer.json);
@@ -1115,6 +1117,8 @@ static void arguments_of_records_are_checked(void) {
   CHECK(prism_put(c, &record, 1, &answer) == PRISM_INVALID);
   record.if_version = 0;
   record.table = "a/b";
+  CHECK(prism_put(c, &record, 1, &answer) == PRISM_INVALID);
+  record.table = "prism.other";
   CHECK(prism_put(c, &record, 1, &answer) == PRISM_INVALID);
   record.table = "t";
   record.fields = NULL;

@@ -84,7 +84,7 @@ class RecordTests(unittest.TestCase):
         self.assertEqual(client.patch_record("t", "p1", {"paper": None}, if_version=prism.ABSENT), 3)
         client.delete_record("t", "p1")
         self.assertEqual(client.get_record("t", "p1"), record)
-        self.assertIsNone(client.get_record("t", "p1"))
+        self.assertIsNone(client.get_record("prism.tags", "p1"))  # a table of the daemon's own
         self.assertEqual([found["id"] for found in client.list_records("t")], ["a", "b", "c"])
         self.assertEqual(daemon.asked[:3], [
             {"put": {"namespace": "shop", "table": "t", "id": 'p"1', "ifVersion": 2, "fields": {"paper": "löw"}}},
@@ -124,6 +124,8 @@ class RecordTests(unittest.TestCase):
             client.put_record("t", "a", {"a": "x" * 10_240})
         with self.assertRaises(ValueError):
             client.put_record("a/b", "a", {})
+        with self.assertRaises(ValueError):
+            client.get_record("prism.other", "a")
         with self.assertRaises(ValueError):
             client.put_record("t", "a", {}, if_version=-1)
         with self.assertRaises(ValueError):

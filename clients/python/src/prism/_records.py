@@ -22,6 +22,7 @@ PAUSE_FIRST, PAUSE_MOST, WATCH_PAUSE_MOST = 0.05, 2.0, 10.0
 ABSENT = 0
 """As `if_version`: the record must not exist."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
+_BUILT_IN = frozenset(("prism.command", "prism.tags"))
 _ID = re.compile(r"[!-~]{1,128}\Z")
 _PASSING = frozenset(("unknown", "busy", "disk_full", "internal"))
 
@@ -39,7 +40,7 @@ class Change:
 def check_place(namespace: str, table: str) -> None:
     if not _NAME.match(namespace):
         raise ValueError(f"not a namespace: {namespace[:80]!r}; 1 to 64 of A-Z a-z 0-9 _ -")
-    if not _NAME.match(table):
+    if not _NAME.match(table) and table not in _BUILT_IN:
         raise ValueError(f"not a table: {table[:80]!r}; 1 to 64 of A-Z a-z 0-9 _ -")
 
 
