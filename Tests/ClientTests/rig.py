@@ -99,11 +99,13 @@ class Rig:
             ["mount", "-t", "tmpfs", "-o", f"size={DISK_MBYTE}m,mode=0700", "tmpfs", self.state], capture_output=True)
         self.has_own_disk = mounted.returncode == 0
 
-    def _spawn(self, program: str, *words: str) -> subprocess.Popen[bytes]:
-        with open(self.folder / f"{program}.log", "ab") as log:
+    def _spawn(
+        self, program: str, *words: str, log: str | None = None, environment: dict[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        with open(self.folder / f"{log or program}.log", "ab") as output:
             child = subprocess.Popen(
-                [PROGRAMS / program, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                env={**os.environ, "SWIFT_BACKTRACE": "enable=no"})
+                [PROGRAMS / program, *words], stdout=output, stderr=output, stdin=subprocess.DEVNULL,
+                env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **(environment or {})})
         self.children.append(child)
         return child
 

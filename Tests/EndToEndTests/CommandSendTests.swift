@@ -52,8 +52,8 @@ import Testing
       #expect(
         (0...900_000).contains(commands[0].expires - now) && (900_001...3_600_000).contains(commands[1].expires - now))
       #expect(commands[1].signature == nil && commands[1].args.isEmpty)
-      let lines = try await Self.ask(harness, ["list"]).lines.map { $0.split(separator: "\t").map(String.init) }
-      #expect(lines.map { $0[1...2].joined(separator: " ") } == ["log waiting", "flush waiting"])
+      let lines = try await Self.ask(harness, ["list"]).lines.map { $0.split(separator: " ").map(String.init) }
+      #expect(lines.map { $0[1...2].joined(separator: " ") } == ["NAME STATE", "log waiting", "flush waiting"])
     }
   }
 

@@ -89,7 +89,7 @@ import Testing
   @Test("a report of any namespace and type is taken, and arrives; prismctl finds the first of two daemons")
   func anyNamespace() async throws {
     let first = try await start()
-    let words = ["send", "--namespace", "shop", "--type", "orderPlaced", "--meta", #"{"total":42}"#]
+    let words = ["send", "--namespace", "shop", "--meta", #"{"total":42}"#]
     for type in ["orderPlaced", "anything.else"] {
       let sent = try await Programs.run(
         Programs.prismctl, words + ["--report-id", type.replacing(".", with: "-"), "--type", type],

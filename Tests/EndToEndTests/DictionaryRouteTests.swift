@@ -40,7 +40,7 @@ struct DictionaryRouteTests {
         HTTPRequest(
           method: request.method == .get ? .get : .post, path: path, query: query,
           headers: request.headers.map { ($0.name.lowercased(), $0.value) }, body: request.body,
-          peer: HTTPPeer(address: "127.0.0.1", isLocal: true), socket: -1))
+          peer: HTTPPeer(address: "127.0.0.1", isLocal: true)))
       note(request, answer.status)
       let headers = Dictionary(answer.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in first }
       return PostAnswer(

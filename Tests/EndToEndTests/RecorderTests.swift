@@ -37,10 +37,10 @@ import Testing
   }
 
   @Test(
-    "a question is answered within 60 s over a line of 300 ms, and one over its budget is refused with the number",
+    "by default a question is answered within 60 s over a line of 300 ms, and one over its budget is refused with the number",
     .enabled(if: LongLine.isPermitted, LongLine.why))
   func question() async throws {
-    let shop = "{url: URL, recordIntervalSecond: 20, monitorList: [{type: sample, keep: ring}]}\n"
+    let shop = "{url: URL, monitorList: [{type: sample, keep: ring}]}\n"
     try await NetworkPair.with(over: LongLine(delayMilliseconds: 150)) { pair in
       let ask = "ask: {allow: [sample], maxKByte: 64}\n"
       try await withHarness(across: pair, namespaces: ["shop": shop], extra: ask) { harness in

@@ -5,7 +5,7 @@ import Testing
 /// The keys that tools rely on: of docs/control-protocol.md, and those that were added. Keys are only ever added here.
 @Suite struct StatusContractTests {
   private static let daemon = """
-    version string, uptimeSeconds count, generation count, configFaults array, network.kind string,
+    version string, uptimeSeconds count, generation count, configFaults array, faults array, network.kind string,
     network.interface string?, network.reason absent, storeBytes count, memory.residentBytes count,
     memory.virtualBytes count, store.state string, store.since time, store.takesReports bool, store.cause string?,
     store.faults count, store.setAside count, store.salvagedRows count, store.lostRows count
@@ -19,7 +19,7 @@ import Testing
     waiting count, claimed count, dead count, bytes count, oldestAgeSeconds count, ledger.stored count,
     ledger.waiting count, ledger.claimed count, ledger.delivered count, ledger.expired count, ledger.evicted count,
     ledger.cleared count, ledger.dead count, ledger.removed count, ledger.corrupt count, ledger.kept count,
-    ledger.overwritten count, keptBytes count, bytesRaw count, bytesSent count
+    ledger.overwritten count, keptBytes count, setBack count, bytesRaw count, bytesSent count
     """
 
   @Test("status --json has every key that was promised, each of its kind")

@@ -258,7 +258,7 @@ class FilledTests(PageCase):
         self.window.resize(1440)
 
     def test_an_operator_resolves_a_crash_and_reopens_it_and_a_viewer_can_not(self):
-        changes = lambda: self.collector.log().count("changed through the page")
+        changes = lambda: self.collector.log().count("changed by an operator")
         group, before = self.collector.get("/crashes?since=0")["groups"][-1]["fingerprint"], changes()
         path = f"/crash?id={group}"
         self.open(path)

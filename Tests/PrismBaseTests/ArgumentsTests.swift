@@ -7,7 +7,7 @@ struct ArgumentsTests {
     ArgumentOption("--config", "PATH", "the file"),
     ArgumentOption("--watch", "SECONDS", "again and again", presence: .attached),
     ArgumentOption("--dev", "DIR", "for trying it", presence: .optional),
-    ArgumentOption("--json", nil, "as JSON"),
+    ArgumentOption("--tag", "TAG", "a tag", isRepeatable: true), ArgumentOption("--json", nil, "as JSON"),
     ArgumentOption("--help", nil, "this text", shortName: "-h"),
   ]
 
@@ -23,7 +23,7 @@ struct ArgumentsTests {
       ("--dev", "--dev", ""), ("--dev x", "--dev=x", ""), ("--dev --json", "--dev --json", ""),
       ("--dev=x y", "--dev=x", "y"), ("a --json b", "--json", "a b"), ("- -5", "", "- -5"),
       ("--json -- --json -h", "--json", "--json -h"), ("-h --nonsense", "--help", ""), ("--help x", "--help", ""),
-      ("--config a --config b", "--config=a --config=b", ""),
+      ("--tag a --tag=b", "--tag=a --tag=b", ""), ("--json --json", "--json --json", ""),
     ])
   func reads(words: String, options: String, operands: String) throws {
     let arguments = try Self.read(words)
@@ -32,18 +32,13 @@ struct ArgumentsTests {
     #expect(arguments.operands.joined(separator: " ") == operands)
   }
 
-  @Test("of an option that is given twice the last value counts") func lastValue() throws {
-    let arguments = try Self.read("--config a --watch=5 --config b --watch")
-    #expect(arguments["--config"] == "b" && arguments["--watch"] == "5" && arguments.contains("--watch"))
-    #expect(arguments["--json"] == nil && !arguments.contains("--json"))
-  }
-
   @Test(
     "a fault names the word, and the option that was probably meant",
     arguments: [
       ("--confg x", "there is no option `--confg`; did you mean `--config`?"),
       ("--nothing=1", "there is no option `--nothing`"), ("--config", "`--config` needs a value: the file"),
-      ("--json=1", "`--json` takes no value"),
+      ("--json=1", "`--json` takes no value"), ("--config a --config a", "`--config` is given twice; give it once"),
+      ("--watch=5 --watch=6", "`--watch` is given twice; give it once"),
     ])
   func faults(words: String, text: String) {
     #expect { try Self.read(words) } throws: { ($0 as? ArgumentFault)?.description == text }
@@ -56,6 +51,7 @@ struct ArgumentsTests {
           --config PATH     the file
           --watch[=SECONDS] again and again
           --dev [DIR]       for trying it
+          --tag TAG         a tag
           --json            as JSON
           --reader-token-file FILE
                             one

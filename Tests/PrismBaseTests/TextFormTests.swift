@@ -22,6 +22,17 @@ struct TextFormTests {
     #expect(Base64.decode(text.utf8) == nil)
   }
 
+  @Test(
+    "a trimmed text loses blanks and control characters at both ends only",
+    arguments: [
+      ("", ""), (" \t\r\n\0", ""), ("a", "a"), (" a b\r\n", "a b"), ("\u{1}é \u{301}x\u{0}", "é \u{301}x"),
+      // A character that joins the blank behind it, and a mark that joins the blank before it.
+      ("\u{600} ", "\u{600}"), (" \u{301}", "\u{301}"), (" 你好\u{a0} ", "你好\u{a0}"),
+    ])
+  func trimmed(text: String, expected: String) {
+    #expect(Array(text.trimmed.utf8) == Array(expected.utf8))
+  }
+
   @Test("hexadecimal digits come in pairs, in either case")
   func hex() {
     #expect(Hex.encode([0, 0x0F, 0xA0, 0xFF]) == "000fa0ff")

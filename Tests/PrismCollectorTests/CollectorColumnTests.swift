@@ -24,7 +24,7 @@ struct CollectorColumnTests {
     return HTTPRequest(
       method: .post, path: "/prism/meta", query: [],
       headers: packet.headers.fields.map { ($0.name.lowercased(), $0.value) }, body: packet.body,
-      peer: HTTPPeer(address: "127.0.0.1", isLocal: true), socket: -1)
+      peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
   }
 
   @Test("announces columns; a device with rows and one with columns have the same reports, byte for byte")
@@ -39,7 +39,7 @@ struct CollectorColumnTests {
     for form in PacketForm.allCases {
       let request = HTTPRequest(
         method: .get, path: "/reports", query: [("device", "\(form)"), ("limit", "500")], headers: [],
-        peer: HTTPPeer(address: "127.0.0.1", isLocal: true), socket: -1)
+        peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
       let answer = await tests.collector.answerReader(request, isOwner: true)
       let reports = try JSONValue(parsing: answer.body)["reports"]?.array ?? []
       #expect(reports.count == 200, "\(form)")

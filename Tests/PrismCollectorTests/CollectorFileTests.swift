@@ -81,7 +81,9 @@ struct CollectorFileTests {
       retentionDay: 90
       memoryMByte: 16
       devicePacketPerMinute: 7
+      deviceRowPerDay: 5
       deviceMBytePerDay: 2
+      quotas: [{namespace: lab-*, maxRow: 9}]
       packetPerMinute: 70
       startDevicePerSecond: 3
       enroll: {allowPlain: true}
@@ -115,7 +117,8 @@ struct CollectorFileTests {
     #expect(options.retentionDays == 90 && options.memoryBytes == 16 << 20)
     var limits = CollectorConfiguration.Limits()
     (limits.devicePacketsPerMinute, limits.deviceBytesPerDay, limits.packetsPerMinute) = (7, 2 << 20, 70)
-    limits.startDevicesPerSecond = 3
+    (limits.startDevicesPerSecond, limits.deviceRowsPerDay) = (3, 5)
+    limits.quotas = [.init(namespace: "lab-*", rowsMax: 9)]
     #expect(options.limits == limits && options.allowsPlainEnrollment)
     #expect(options.outputLagBytes == 5 << 20 && options.onLag == .refuse)
     #expect(options.keys.keys.sorted() == ["main", "old"] && options.keys["old"]?.count == 16)

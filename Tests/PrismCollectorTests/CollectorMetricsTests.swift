@@ -28,7 +28,7 @@ struct CollectorMetricsTests {
     let rig = try PageRig()
     _ = try await rig.collector.store.take(StoreRig.packet([1], device: "a"))
     let day: Int64 = 86_400_000
-    let streams = try #require(try await rig.collector.store.queries?.streams(.everything, of: nil, limit: 10))
+    let streams = try await rig.collector.store.queries.streams(.everything, of: nil, limit: 10)
     let (devices, sent) = (DeviceSummary.all(of: streams), try #require(streams.first).receivedTime)
     let silent = [0, day - 1, day + 1, 7 * day - 1, 7 * day + 1].map { DeviceWatch.silent(devices, now: sent + $0) }
     #expect(silent == [0, 0, 1, 1, 0])
@@ -53,6 +53,7 @@ struct CollectorMetricsTests {
     counts.set(
       .init(
         store: store, storeFails: false, heldPackets: 0, memoryBytes: 0,
+        quotas: [.init(namespace: "shop", rows: 1, rowsMax: 2)], limitedDevices: 1,
         outputs: ["otlp", "kafka", "ndjson"].map { ($0, figures) },
         now: 0))
     let exported = Set(
@@ -92,7 +93,8 @@ struct CollectorMetricsTests {
     figures.isLeading = true
     counts.set(
       .init(
-        store: StoreCounts(), storeFails: false, heldPackets: 0, memoryBytes: 0, outputs: [("x", figures)], now: 0))
+        store: StoreCounts(), storeFails: false, heldPackets: 0, memoryBytes: 0,
+        quotas: [.init(namespace: "shop", rows: 1, rowsMax: 2)], limitedDevices: 1, outputs: [("x", figures)], now: 0))
     let page = counts.metrics
     let help = Dictionary(
       uniqueKeysWithValues: page.matches(of: /# HELP (\w+) (.+)/).map { (String($0.1), String($0.2)) })

@@ -56,13 +56,12 @@ struct CollectorTests {
     for (name, value) in headers { all[name] = value }
     return HTTPRequest(
       method: .post, path: "/prism/\(context.kind.name)", query: [], headers: all.map { ($0.key, $0.value) },
-      body: packet.body, peer: HTTPPeer(address: "127.0.0.1", isLocal: true), socket: -1)
+      body: packet.body, peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
   }
 
   private func get(_ path: String, _ query: [(name: String, value: String)] = []) async throws -> JSONValue {
     let request = HTTPRequest(
-      method: .get, path: path, query: query, headers: [], peer: HTTPPeer(address: "127.0.0.1", isLocal: true),
-      socket: -1)
+      method: .get, path: path, query: query, headers: [], peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
     return try JSONValue(parsing: await collector.answerReader(request, isOwner: true).body)
   }
 

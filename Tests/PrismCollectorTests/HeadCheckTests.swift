@@ -105,7 +105,7 @@ struct HeadCheckTests {
 
   @Test("a device is counted its rows and what its packet unpacks to") func unpackedBytes() async throws {
     var options = CollectorOptions(state: TemporaryFolder.make(), keys: ["main": CollectorTests.key])
-    options.limits.deviceBytesPerDay = 1_048_576
+    (options.limits.deviceBytesPerDay, options.limits.deviceRowsPerDay) = (1_048_576, 9000)
     let collector = try Collector(options, log: Logger(write: { _ in }))
     let zeros = try CollectorTests.request(
       CollectorTests.context(.payload), metas: [#"{"MONITOR_TYPE":"net"}"#],

@@ -18,9 +18,9 @@ import Testing
     #expect(packet.path == kind.path)
     #expect(await rig.collector.answer(packet).status == 200)
     let peer = HTTPPeer(address: "127.0.0.1", isLocal: true)
-    let wrong = HTTPRequest(method: .get, path: kind.path, query: [], headers: [], peer: peer, socket: -1)
+    let wrong = HTTPRequest(method: .get, path: kind.path, query: [], headers: [], peer: peer)
     #expect(await rig.collector.answer(wrong).status == 405)
-    let read = HTTPRequest(method: .get, path: "/reports", query: [], headers: [], peer: peer, socket: -1)
+    let read = HTTPRequest(method: .get, path: "/reports", query: [], headers: [], peer: peer)
     let answer = try JSONValue(parsing: await rig.collector.answerReader(read, isOwner: true).body)
     #expect(answer["reports"]?.array?.map { $0["payloadBytes"]?.int } == [kind.hasPayload ? 3 : nil])
   }

@@ -15,7 +15,7 @@ struct InFlightQueueTests {
     queue.add(
       Self.ids[..<3].map {
         ClaimedPacket(
-          id: $0, namespace: .prism, kind: .meta, createdTime: 0, ledgerHeader: "", metas: [], itemCount: 2,
+          id: $0, namespace: .prism, kind: .meta, ledgerHeader: "", metas: [], itemCount: 2,
           payloads: [], clock: ClockSetting(bootTime: 0))
       })
     return queue
@@ -24,7 +24,7 @@ struct InFlightQueueTests {
   @Test("what can't have left is released, what may have left stays, in its place") func releases() {
     var queue = threeClaimed()
     queue.began(Self.ids[0])
-    queue.answered(Self.ids[0], mayHaveLeft: true)
+    queue.answered(Self.ids[0], DeliveryOutcome(.cancelled, mayHaveLeft: true))
     queue.isExhausted = true
     queue.release()
     #expect(queue.entries.map(\.id) == [Self.ids[0]])
@@ -37,7 +37,7 @@ struct InFlightQueueTests {
     queue.began(Self.ids[0])
     queue.release()
     #expect(queue.entries.first?.id == Self.ids[0] && queue.entries.count == 1)
-    queue.answered(Self.ids[0], mayHaveLeft: false)
+    queue.answered(Self.ids[0], DeliveryOutcome(.cancelled, mayHaveLeft: false))
     queue.release()
     #expect(queue.entries.isEmpty)
   }
@@ -45,7 +45,7 @@ struct InFlightQueueTests {
   @Test("what a run before left in flight may all have left") func recovered() {
     var queue = InFlightQueue()
     queue.recover(
-      [PacketInFlight(id: Self.ids[0], createdTime: 0, itemCount: 1)], lastAccepted: Self.ids[3])
+      [PacketInFlight(id: Self.ids[0], itemCount: 1)], lastAccepted: Self.ids[3])
     queue.release()
     #expect(queue.entries.first?.id == Self.ids[0] && queue.lastAccepted == Self.ids[3] && queue.dispositions.isEmpty)
   }
@@ -53,7 +53,7 @@ struct InFlightQueueTests {
   @Test("half of a packet is not released while a packet behind it may have left: order holds")
   func halfBeforeFrozen() {
     var queue = InFlightQueue()
-    let inFlight = [Self.ids[0], Self.ids[1]].map { PacketInFlight(id: $0, createdTime: 0, itemCount: 2) }
+    let inFlight = [Self.ids[0], Self.ids[1]].map { PacketInFlight(id: $0, itemCount: 2) }
     queue.recover(inFlight, lastAccepted: nil)
     let disposition = Disposition.split(Self.ids[0], first: Self.ids[2], second: Self.ids[3])
     queue.split(Self.ids[0], disposition, first: Self.ids[2], second: Self.ids[3])
@@ -65,7 +65,7 @@ struct InFlightQueueTests {
   @Test("halves take the place of their whole, and are read once that is committed") func split() {
     var queue = threeClaimed()
     queue.began(Self.ids[0])
-    queue.answered(Self.ids[0], mayHaveLeft: true)
+    queue.answered(Self.ids[0], DeliveryOutcome(.cancelled, mayHaveLeft: true))
     let disposition = Disposition.split(Self.ids[0], first: Self.ids[3], second: Self.ids[0])
     queue.split(Self.ids[0], disposition, first: Self.ids[3], second: Self.ids[0])
     #expect(queue.entries.map(\.id) == [Self.ids[3], Self.ids[0], Self.ids[1], Self.ids[2]])
@@ -77,7 +77,7 @@ struct InFlightQueueTests {
   @Test("a store that failed makes it read again what is in flight; what was decided stays so") func lost() {
     var queue = threeClaimed()
     queue.began(Self.ids[0])
-    queue.answered(Self.ids[0], mayHaveLeft: true)
+    queue.answered(Self.ids[0], DeliveryOutcome(.cancelled, mayHaveLeft: true))
     let receipt = Disposition.Receipt(unixMilliseconds: 0, attempts: 1, wasDuplicate: false)
     queue.settle(Self.ids[0], .delivered(Self.ids[0], receipt: receipt))
     queue.lose()

@@ -13,7 +13,7 @@ import Testing
   func afterStep() async throws {
     let time = ManualTime()
     let packet = ClaimedPacket(
-      id: DeliveryTable.id(1), namespace: .prism, kind: .meta, createdTime: 0, ledgerHeader: "",
+      id: DeliveryTable.id(1), namespace: .prism, kind: .meta, ledgerHeader: "",
       metas: Array(#"{"a":1}"#.utf8), itemCount: 1, payloads: [], clock: ClockReading(time).setting)
     let builder = PacketBuilder(keys: KeyUse(file: nil, log: Logger(write: { _ in })))
     let built = try await builder.build(packet, DeliveryTable.seal, wifiOnly: [])

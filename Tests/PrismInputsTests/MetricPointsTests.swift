@@ -35,7 +35,7 @@ import Testing
   @Test("a point is one report of its metric, kind, unit, service and attributes") func group() throws {
     let part = try #require(try Self.parts("gauge", #""asDouble":2.5"#)?.first)
     #expect(part["metric"] == "m" && part["kind"] == "gauge" && part["unit"] == "ms" && part["service"] == "till")
-    #expect(part["tags"] == ["route": "/pay", "code": 200])
+    #expect(part["tags"] == ["code": 200, "route": "/pay"], "attributes are a set")
     #expect(part["REDUCED"] == ["count": 1, "steps": [.double(2.5)]])
     #expect(try Self.parts("gauge", #""asInt":"7""#, bytesMax: 60)?.first?["tags"] == nil, "one that is too long")
   }
@@ -47,7 +47,20 @@ import Testing
     let total = try Self.numbers("sum", #""asInt":"7""#, Self.cumulative)
     #expect(total?["total"]?.double == 7 && total?["stream"]?.string?.count == 16)
     #expect(total?["start"] == 1_732_154_000_000_000_000 && total?["time"] == 1_732_154_081_000_000_000)
-    #expect(try Self.numbers("sum", #""asInt":"7""#, Self.cumulative, isMonotonic: false)?["steps"] == [7])
+    let level = try Self.numbers("sum", #""asInt":"7""#, Self.cumulative, isMonotonic: false)
+    #expect(level?["steps"] == [7] && level?["stream"] == nil, "what may fall is no stream")
+    #expect(try Self.numbers("sum", #""flags":2,"asInt":"7""#) != nil, "another flag")
+  }
+
+  @Test("programs with equal resources are streams of their own, by their starts") func starts() throws {
+    func stream(_ start: String) throws -> String? {
+      let metric =
+        #""name":"m","sum":{"dataPoints":[{"startTimeUnixNano":"\#(start)","timeUnixNano":"9","asInt":"7"}],"aggregationTemporality":2,"isMonotonic":true}"#
+      let parts = MetricPoints.parts(of: Array(metric.utf8), service: "till", origin: [7], bytesMax: 8000)
+      let members = try #require(parts?.first?.members)
+      return try JSONValue(parsing: [0x7B] + members + [0x7D])[ReportReduction.key]?["stream"]?.string
+    }
+    #expect(try stream("5") == stream("5") && stream("5") != stream("6"))
   }
 
   @Test("a histogram keeps its buckets, and an exponential one becomes a sketch of the same numbers") func histograms()

@@ -11,7 +11,7 @@ import Testing
     "the answers to the records decide the status",
     arguments: [
       (5, [], 200, nil), (5, [(unknownType, 2)], 200, nil), (0, [(unknownType, 2)], 400, nil),
-      (0, [(Refusal(.forbidden, "no"), 1)], 403, nil), (0, [(tooLarge, 1)], 413, nil),
+      (0, [(Refusal(.forbidden, "no"), 1)], 403, nil), (0, [(tooLarge, 1)], 400, nil),
       (3, [(Refusal(.storeFull, "full"), 1)], 429, 5),
       (3, [(unknownType, 1), (Refusal(.diskFull, "full"), 1)], 503, 5),
       (0, [(Refusal(.storeFull, "full"), 1), (Refusal(.busy, "later", retryMilliseconds: 1500), 1)], 503, 2),

@@ -21,7 +21,7 @@ import Testing
   @Test(
     "a body that is not a JSON request is refused with 400",
     arguments: [
-      "", "[]", "{", #"{"resourceLogs":{}}"#, #"{"resourceLogs":[1]}"#, #"{"resourceLogs":[}"#, #"{"a"}"#, "{]", "{}x",
+      "", "[]", "{", #"{"resourceLogs":{}}"#, #"{"resourceLogs":[}"#, #"{"a"}"#, "{]", "{}x",
       #"{"resourceLogs":[{"scopeLogs":[{"logRecords":[7 8]}]}]}"#,
     ]) func malformedJSON(body: String)
   {
@@ -145,6 +145,53 @@ import Testing
     #expect(decoded.unusable == (reason.map { [$0: 1] } ?? [:]))
     #expect(decoded.recordCount == (reason == nil ? 3 : 2))
     if reason == nil { #expect(decoded.groups[0].records[1].members == Array("\"severityText\":\"\u{FFFD}\"".utf8)) }
+  }
+
+  private static let deep = String(repeating: #"{"a":"#, count: 70) + "1" + String(repeating: "}", count: 70)
+
+  @Test(
+    "a resource or scope that can't be read costs its records, which are refused",
+    arguments: [
+      #"{"resource":"text","scopeLogs":[{"logRecords":[{"flags":1}]}]}"#,
+      #"{"resource":\#(deep),"scopeLogs":[{"logRecords":[{"flags":1}]}]}"#,
+      #"{"scopeLogs":[{"scope":7,"logRecords":[{"flags":1}]}]}"#,
+      #"{"scopeLogs":[{"scope":\#(deep),"logRecords":[{"flags":1}]}]}"#,
+      #"{"scopeLogs":[{"logRecords":{}}]}"#, #"{"scopeLogs":[7]}"#, #"{"scopeLogs":7}"#, "7", "null",
+    ]) func badPart(part: String) throws
+  {
+    let good = #"{"resource":null,"scopeLogs":[{"scope":{},"logRecords":[{"flags":1}]}]}"#
+    let body = #"{"resourceLogs":[\#(good),\#(part),\#(good)]}"#
+    let decoded = try DecodedOTLP(json: Array(body.utf8), .logs)
+    #expect(decoded.recordCount == 2 && decoded.unusable.values.reduce(0, +) == 1, "\(decoded.unusable)")
+  }
+
+  @Test("in protobuf, too: too deep, malformed, or cut short", arguments: [1, 2], [0, 1, 2])
+  func badPart(field: Int, fault: Int) throws {
+    var value: [UInt8] = []
+    for _ in 0..<30 {
+      var list: [UInt8] = []
+      list.append(field: 1, bytes: value)
+      value = []
+      value.append(field: 5, bytes: list)
+    }
+    var pair: [UInt8] = []
+    pair.append(field: 2, bytes: value)
+    var object: [UInt8] = []
+    object.append(field: field == 1 ? 1 : 3, bytes: pair)
+    if fault == 1 { object = [0x0A, 0x7F, 0x01] }
+    var (scope, resource): ([UInt8], [UInt8]) = ([], [])
+    if field == 2, fault < 2 { scope.append(field: 1, bytes: object) }
+    scope.append(field: 2, bytes: [0x10, 0x09])
+    if field == 2, fault == 2 { scope += [0x12, 0x7F] }
+    if field == 1, fault < 2 { resource.append(field: 1, bytes: object) }
+    resource.append(field: 2, bytes: scope)
+    if field == 1, fault == 2 { resource += [0x12, 0x7F] }
+    var body = Self.logs([[0x10, 0x09]])
+    body.append(field: 1, bytes: resource)
+    body += Self.logs([[0x10, 0x09]])
+    let decoded = try DecodedOTLP(protobuf: body, .logs)
+    // Before the end of a scope that is cut short there is a record.
+    #expect(decoded.recordCount == (field == 2 && fault == 2 ? 3 : 2) && decoded.unusable.values.reduce(0, +) == 1)
   }
 
   @Test("a record in protobuf that is no record of its signal costs that record") func otherSignal() throws {

@@ -124,6 +124,28 @@ import Testing
     }
   }
 
+  @Test("a resource with a long list is cut, and its records are taken") func longResource() async throws {
+    try await withInputRig { rig in
+      let arguments = (0..<300).map { #"{"stringValue":"-Dsome.flag.number=\#($0)"}"# }.joined(separator: ",")
+      let list = #"{"key":"process.command_args","value":{"arrayValue":{"values":[\#(arguments)]}}}"#
+      let body = Self.logs([Self.log(1)], resource: list + "," + Self.text("host.id", "h"))
+      #expect(try await Self.exchange(Self.request(body), .tcp(try await rig.port(.otlp))).status == 200)
+      let resource = try #require(rig.sink.stored.first?.meta["OTEL_RESOURCE"])
+      #expect(resource["TRUNCATED"] != nil && resource["attributes"]?.array?.count == 2)
+    }
+  }
+
+  @Test("records that can't be read are counted as refused, as those that admission refuses are")
+  func unreadable() async throws {
+    try await withInputRig { rig in
+      let answer = try await Self.exchange(
+        Self.request(Self.logs([Self.log(1), "7", "{}", #"{"a":tru}"#])), .tcp(try await rig.port(.otlp)))
+      #expect(answer.json?["partialSuccess"]?["rejectedLogRecords"]?.string == "3")
+      let tally = await rig.server.counters.tally
+      #expect(tally.received == 4 && tally.stored == 1 && tally.refused == [.badRequest: 3])
+    }
+  }
+
   @Test("a full disk is 503 with Retry-After, and the same request is stored once when there is room")
   func retry() async throws {
     try await withInputRig { rig in

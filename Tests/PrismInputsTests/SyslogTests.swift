@@ -38,6 +38,10 @@ import Testing
       #"<13>1 - h a p m [x a="q\"b\\c\]d\e" a="2" b=""] two\#nlines"#,
       #"{"severity":"notice","facility":"user","host":"h","app":"a","pid":"p","messageId":"m","data":{"x":{"a":["q\"b\\c]d\\e","2"],"b":""}},"message":"two\nlines"}"#
     ),
+    .init(
+      #"<13>1 - h a p m [x a="1"][y b="2"][x a="3" c="4"] text"#,
+      #"{"severity":"notice","facility":"user","host":"h","app":"a","pid":"p","messageId":"m","data":{"x":{"a":["1","3"],"c":"4"},"y":{"b":"2"}},"message":"text"}"#
+    ),
     // logger of util-linux
     .init(
       #"<13>1 2026-11-28T01:37:24.123456+00:00 vm root 42 - [timeQuality tzKnown="1" isSynced="0"] hi"#,
@@ -134,6 +138,7 @@ import Testing
     [0xFF], [0xFE, 0xFF], Array("<13>".utf8) + [0xC3, 0x28], Array("<13>a".utf8) + [0xE2, 0x82], [0xED, 0xA0, 0x80],
     Array("<13>1 - ".utf8) + [0xFF] + Array(" - - - - x".utf8),
     Array(#"<13>1 - - - - - [x a=""#.utf8) + [0xFF] + Array(#""] x"#.utf8),
+    Array("<13>app[1".utf8) + [0xFF] + Array("]: x".utf8), Array("<13>1 - - - - m".utf8) + [0xFF] + Array(" - x".utf8),
   ]
 
   @Test("bytes that are no UTF-8 are replaced, and the report says so", arguments: raw) func replaced(bytes: [UInt8])
@@ -171,6 +176,10 @@ import Testing
     ("5 <13>a\n<13>b\n5 <13>c\n", ["<13>a", "<13>b", "<13>c"]), ("5 <13>a\n\n\u{0}\r\n5 <13>b", ["<13>a", "<13>b"]),
     ("2024 was fine\n<13>b\n", ["2024 was fine", "<13>b"]), ("12\n5 <13>a", ["12", "<13>a"]),
     ("12345678 <13>a\n", ["12345678 <13>a"]),
+    // The log of a proxy has the request in its text; a web page begins with it.
+    ("<134>\"GET / HTTP/1.1\"\n<13>b\n", ["<134>\"GET / HTTP/1.1\"", "<13>b"]),
+    ("21 <134>x GET / HTTP/1.15 <13>b", ["<134>x GET / HTTP/1.1", "<13>b"]),
+    ("10.0.0.1 GET / HTTP/1.1\n", ["10.0.0.1 GET / HTTP/1.1"]), ("GET / HTTP/1.1\r\n<13>b\n", []),
     ("9 <13>a", ["<13>a…"]), ("\n\n\n", []), ("1 <2 <a\n", ["1 <2 <a"]), ("7", ["7"]), ("7 ", ["7 "]), ("", []),
   ]
 

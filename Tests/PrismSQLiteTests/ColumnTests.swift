@@ -3,11 +3,7 @@ import PrismTestSupport
 import Testing
 
 @Suite struct ColumnTests {
-  private enum Note: String, SQLiteColumn {
-    case number, name
-    case madeTime = "made_time"
-    case content
-  }
+  private enum Note: String, SQLiteColumn { case number, name, madeTime, content }
   private enum Count: String, SQLiteColumn { case count = "count(*)" }
 
   private static func database(_ folder: TemporaryFolder) throws -> SQLiteConnection {
@@ -36,6 +32,17 @@ import Testing
     #expect(Count.count.index == 0)
     #expect(Note.list == "number, name, made_time, content")
     #expect(Note.list(before: .content) == "number, name, made_time")
+  }
+
+  private enum Named: String, SQLiteColumn {
+    case id, hasClientIDs, reportID
+    case newest = "max(t.lastID)"
+    case number = "server_id"
+  }
+
+  @Test("a column has the name of its case with underscores, unless its case has another name or an expression")
+  func names() {
+    #expect(Named.list == "id, has_client_ids, report_id, max(t.lastID), server_id")
   }
 
   @Test(

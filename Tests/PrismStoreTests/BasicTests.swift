@@ -186,6 +186,37 @@ struct BasicTests {
     #expect(ledger[.delivered] == 3 && ledger[.dead] == 2 && ledger[.claimed] == 5 && ledger.stored == 10)
   }
 
+  @Test("a row that is set back waits, and claims pass it, until its time is over, an operator asks, or a start")
+  func setBack() async throws {
+    func setBack(_ store: ReportStore) async throws {
+      let packet = try #require(try await store.claim(rig.claim(items: 1)))
+      #expect(packet.numbers == [1])
+      try await store.settle(.setBack(packet.id))
+      let status = try #require(try await store.status()[Rig.shop]?[.meta])
+      #expect(status.setBack == 1 && status.ledger.isBalanced)
+    }
+    do {
+      let store = try await rig.open()
+      _ = await store.append([rig.batch(1...3)])
+      try await setBack(store)
+      let others = try #require(try await store.claim(rig.claim(items: 1)))
+      #expect(others.numbers == [2])
+      try await store.settle(.released(others.id))
+      #expect(try await store.claim(rig.claim())?.numbers == [2, 3], "also from the begin of the rows")
+      #expect(try await store.claim(rig.claim()) == nil)
+      await store.endSetBacks(of: Rig.shop)
+      try await setBack(store)
+      rig.time.advance(by: .seconds(600 - 1))
+      #expect(try await store.claim(rig.claim()) == nil)
+      rig.time.advance(by: .seconds(1))
+      try await setBack(store)
+      await store.close()
+    }
+    let store = try await rig.open()
+    #expect(try await store.claim(rig.claim())?.numbers == [1])
+    await store.close()
+  }
+
   @Test("tells the age of the oldest row, in flight or not")
   func oldest() async throws {
     let store = try await rig.open()

@@ -133,6 +133,15 @@ import Testing
     await store.close()
   }
 
+  @Test("a long key is a group, and one that is too long is counted by name", arguments: [(6000, false), (9000, true)])
+  func longKeys(bytes: Int, isOthers: Bool) async throws {
+    let store = try await rig.open()
+    try await self.store([1], in: store, app: String(repeating: "k", count: bytes))
+    let rows = try await leave(store)
+    #expect(rows.map { $0.numbers["others"] == true } == [isOthers])
+    await store.close()
+  }
+
   @Test("reports that go into windows evict nothing, and a crash is never reduced") func room() async throws {
     let store = try await rig.open()
     let quota = StoreQuota(bytesMax: 3000, evictsOldest: true)

@@ -22,10 +22,10 @@ struct DoctorTests {
     ]
   }
 
-  private static func examine(_ before: JSONValue, _ now: JSONValue) -> [Finding] {
-    QueueCheck.findings(StatusReport(controlJSON: before), StatusReport(controlJSON: now)) { _ in
-      "order meta: network: no network"
-    }
+  private static func examine(
+    _ before: JSONValue, _ now: JSONValue, explained words: String = "order meta: network: no network"
+  ) -> [Finding] {
+    QueueCheck.findings(StatusReport(controlJSON: before), StatusReport(controlJSON: now)) { _ in words }
   }
 
   @Test("requests over a limit are named with their input") func limits() {
@@ -52,12 +52,13 @@ struct DoctorTests {
 
   @Test("a missing network is reported if rows wait for one, and only then")
   func network() {
-    func told(_ waiting: Int, _ kind: JSONValue) -> Bool {
+    func told(_ waiting: Int, _ kind: JSONValue, _ words: String = "order meta: network: no network") -> Bool {
       let status = Self.status(waiting: waiting).object ?? []
       let now = JSONValue.object(status + [.init("network", ["kind": kind])])
-      return Self.examine(now, now).contains { $0.check == "network" && $0.result == .warning }
+      return Self.examine(now, now, explained: words).contains { $0.check == "network" && $0.result == .warning }
     }
     #expect(told(1, "none") && !told(0, "none") && !told(1, "unmetered"))
+    #expect(!told(1, "none", "order meta: timer: it leaves in 3 s"), "a collector on this machine needs no network")
   }
 
   @Test("dead letters and a refused reload are reported with what to do")
@@ -66,6 +67,15 @@ struct DoctorTests {
     #expect(dead.map(\.result) == [.warning] && dead[0].advice?.contains("dead list --namespace shop") == true)
     let faulty: JSONValue = ["configFaults": ["a.yaml:3: url: is missing"], "namespaces": [:]]
     #expect(Self.examine(faulty, faulty)[0].result == .fault)
+    let remote: JSONValue = [
+      "remote": ["url": "u", "lastFailed": ["time": "T", "reason": "older than 7"], "failuresInRow": 2, "cause": "c"],
+      "namespaces": [:],
+    ]
+    let found = Self.examine(remote, remote).filter { $0.check == "remote configuration" }
+    #expect(found.map(\.result) == [.warning, .warning] && found[0].text.contains("older than 7"))
+    let spool: JSONValue = ["faults": ["the crash spool can't be used folder=/x"], "namespaces": [:]]
+    let fault = Self.examine(spool, spool)[0]
+    #expect(fault.result == .fault && fault.text.contains("folder=/x"))
   }
 
   @Test("changes of records that can't leave, and refused ones, are reported with what to do")

@@ -9,7 +9,7 @@ struct HostileOutputTests {
 
   /// An answer that every command takes for its own, with the worst in every string.
   private static let answer = """
-    {"status":{"version":§,"uptimeSeconds":1,"generation":1,"configFaults":[§],"network":{"kind":§,"interface":§},
+    {"status":{"version":§,"uptimeSeconds":1,"generation":1,"configFaults":[§],"faults":[§],"network":{"kind":§,"interface":§},
     "memory":{"residentBytes":1,"virtualBytes":1},"remote":{"url":§,"state":§,"lastApplied":{"number":1,"time":§},
     "lastFailed":{"number":2,"time":§,"reason":§},"failuresInRow":1,"cause":§,"nextAskInSeconds":1,"namespaces":[§],
     "probation":{§:{"triedSeconds":1}},"takenBack":[§]},"storeBytes":1,"store":{"state":§,"since":§,

@@ -201,6 +201,10 @@ final class Life: @unchecked Sendable {
         collector.refused(packet)
         deed.answer = .status(status, receipt(request, body, refusal: status), body: body)
       }
+      // A report that a proxy does not let through waits, and others go on.
+      if case .status(413, _, _) = deed.answer, !deed.isRefusal, packet.reports.count == 1 {
+        collector.outOfOrder.insert(packet.reports[0].number)
+      }
       note("\(packet.line) \(packet.id) \(packet.reports.map(\.number)) \(packet.digest) \(mood)")
       return deed
     } catch {

@@ -78,8 +78,8 @@ struct Deed {
       refuse(random.pick([400, 413, 415, 422]))
       isRefusal = true
     case .fronted:
-      // Its limit is the same for a packet that got through before.
-      refuse(random.pick([400, 410, 415, 422] + (isKnown ? [] : [413])))
+      // A packet that got through before may meet another proxy, with another limit.
+      refuse(random.pick([400, 410, 413, 415, 422]))
       if case .status(let status, let headers, _) = answer {
         answer = .status(status, headers, body: "<html>no</html>")
       }

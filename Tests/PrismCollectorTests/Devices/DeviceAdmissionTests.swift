@@ -30,14 +30,14 @@ struct DeviceAdmissionTests {
     let admission = admission { $0.devicePacketsPerMinute = 6 }
     for _ in 0..<6 {
       #expect(wait(admission, "one") == nil)
-      admission.count("one", bytes: 1)
+      admission.count("one")
     }
     let seconds = wait(admission, "one")
     #expect((10...13).contains(seconds ?? 0), "one in ten seconds, and a quarter of jitter: \(seconds ?? 0)")
     #expect(wait(admission, "two") == nil)
     time.advance(by: .seconds(10))
     #expect(wait(admission, "one") == nil)
-    admission.count("one", bytes: 1)
+    admission.count("one")
     #expect(wait(admission, "one") != nil)
   }
 
@@ -47,21 +47,24 @@ struct DeviceAdmissionTests {
     for _ in 0..<1000 { #expect(wait(admission, "one") == nil) }
   }
 
-  @Test("a device's bytes within 24 hours are bounded, and it asks again within an hour and a quarter")
+  @Test("a device that used its day up is refused until that ends, and asks again within an hour and a quarter")
   func perDay() {
-    let admission = admission { $0.deviceBytesPerDay = 1000 }
-    admission.count("one", bytes: 999)
-    #expect(wait(admission, "one") == nil)
-    admission.count("one", bytes: 1)
+    let admission = admission { _ in }
+    let overdraft = Overdraft(name: "one", limit: .rows, max: 5, wait: .seconds(50_000))
+    admission.note(overdraft)
+    admission.note(Overdraft(name: "shop", limit: .reports, max: 5, wait: .seconds(300)))
     #expect((3600...4500).contains(wait(admission, "one") ?? 0))
-    time.advance(by: .seconds(86_400))
-    #expect(wait(admission, "one") == nil)
+    #expect(wait(admission, "shop") == nil && admission.limitedCount == 1)
+    time.advance(by: .seconds(49_999))
+    #expect(throws: CollectorRefusal.self) { try admission.check("one") }
+    time.advance(by: .seconds(1))
+    #expect(wait(admission, "one") == nil && admission.limitedCount == 0)
   }
 
   @Test("all devices share a limit of their own")
   func together() {
     let admission = admission { $0.packetsPerMinute = 60 }
-    for number in 0..<60 { admission.count("d\(number)", bytes: 1) }
+    for number in 0..<60 { admission.count("d\(number)") }
     #expect(wait(admission, "new") != nil)
     time.advance(by: .seconds(1))
     #expect(wait(admission, "new") == nil)

@@ -160,7 +160,7 @@ struct DeviceListTests {
     _ = try await collector.store.take(
       RecordRig.packet([Self.operation("device", ["a": "file", "b": "file", "c": "file"])]), isLate: true)
     let token = RecordChange(id: DeviceTags.Source.enrollment.id, action: .put(["b": "token", "c": "token"]))
-    _ = try await collector.store.recordStore?.change(
+    _ = try await collector.store.change(
       [token], of: RecordPlace(namespace: .prism, table: .tags, device: "d"), if: .always)
     #expect(try await tag(collector, "d", #"{"c":"operator"}"#).status == 201)
     #expect(try await found(collector, "tag.a = file and tag.b = token and tag.c = operator") == ["d"])
@@ -206,7 +206,7 @@ struct DeviceListTests {
   @Test("records are found by value over all devices, page after page", arguments: StoreRig.Fleet.allCases)
   func records(kind: StoreRig.Fleet) async throws {
     let collector = try await collector(kind)
-    let records = try #require(collector.store.recordStore)
+    let records = collector.store
     for device in 0..<5 {
       let changes = (0..<300).map {
         RecordChange(id: RecordID("r\($0)")!, action: .put(["n": .int($0), "of": ["d": .string("d\(device)")]]))

@@ -31,7 +31,7 @@ struct DictionaryQuestionTests {
     HTTPRequest(
       method: .get, path: DictionaryQuestion.path, query: [("namespace", question.namespace.text)],
       headers: question.fields.map { ($0.name.lowercased(), $0.value) },
-      peer: HTTPPeer(address: "127.0.0.1", isLocal: true), socket: -1)
+      peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
   }
 
   @Test("a dictionary is encrypted for the device that asks, and answers to packets name it; before it is made, 404")
@@ -66,7 +66,7 @@ struct DictionaryQuestionTests {
     #expect(await collector.answer(Self.request(Self.question("shop"))).status == 403)
     let bare = HTTPRequest(
       method: .get, path: DictionaryQuestion.path, query: [("namespace", "prism")], headers: [],
-      peer: HTTPPeer(address: "127.0.0.1", isLocal: true), socket: -1)
+      peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
     #expect(await collector.answer(bare).status == 400)
     await collector.close()
   }
@@ -93,7 +93,7 @@ struct DictionaryQuestionTests {
         HTTPRequest(
           method: .post, path: "/prism/meta", query: [],
           headers: packet.headers.fields.map { ($0.name.lowercased(), $0.value) }, body: packet.body,
-          peer: HTTPPeer(address: "127.0.0.1", isLocal: true), socket: -1))
+          peer: HTTPPeer(address: "127.0.0.1", isLocal: true)))
       let body = try JSONValue(parsing: answer.body)
       #expect(answer.status == status)
       #expect(body["code"]?.string == (status == 415 ? "unknownDictionary" : nil))

@@ -32,6 +32,8 @@ struct OTLPVerdictTests {
     arguments: [
       (200, "", "", Meaning.taken(0)), (204, "", "", .taken(0)), (200, json, "{}", .taken(0)),
       (200, json, #"{"partialSuccess":{}}"#, .taken(0)), (200, json, partial, .taken(2)),
+      (200, json, #"{"partial_success":{"rejected_log_records":"2","error_message":"old"}}"#, .taken(2)),
+      (200, json, #"{"error":"please sign in"}"#, .held),
       (200, protobuf, "", .taken(0)), (200, protobuf, "\n\u{7}\u{8}\u{2}\u{12}\u{3}old", .taken(2)),
       (200, protobuf, "nonsense", .held), (200, "text/html", "<p>Sign in", .held), (200, "text/html", "", .held),
       (200, json, "[]", .held), (200, json, "<p>", .held), (200, "text/plain", "ok", .held),

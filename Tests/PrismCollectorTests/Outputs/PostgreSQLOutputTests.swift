@@ -37,12 +37,33 @@ struct PostgreSQLOutputTests {
     #expect(rows.map { $0[0] } == ["1", "2", "3"] && rows.map { $0[4] } == ["t", "t", "f"])
     for (row, report) in zip(rows, reports) {
       #expect(row[1] == report.device && row[2] == report.type && row[3] == report.reportID)
-      #expect(row[5] == (report.isDamaged ? "-" : String(decoding: report.meta, as: UTF8.self)))
+      #expect(row[5] == String(decoding: report.meta, as: UTF8.self))
     }
     #expect(try await rig.value("SELECT encode(payload, 'hex') FROM prism.\"a-b_1\"") == "00ff0a")
     let created = try #require(reports[3].createdTime)
     #expect(
       try await rig.value("SELECT round(extract(epoch FROM created) * 1000) FROM prism.\"a-b_1\"") == "\(created)")
+  }
+
+  @Test(
+    "reports of one id are rows each; what a unique key of another form keeps out is refused, and not taken for delivered"
+  )
+  func sameIDs() async throws {
+    let rig = try await PostgreSQLRig()
+    var reports = try await Self.reports([1, 2, 3])
+    for index in reports.indices { reports[index].reportID = "order-1" }
+    for _ in 0..<2 { #expect(try await Self.output(rig).deliver(reports).isEmpty) }
+    #expect(try await rig.value("SELECT count(*) FROM prism.shop") == "3")
+    _ = try await rig.sql(
+      """
+      TRUNCATE prism.shop;
+      ALTER TABLE prism.shop DROP CONSTRAINT shop_pkey, ADD PRIMARY KEY (report_id, device, kind)
+      """)
+    for _ in 0..<2 {
+      let refused = try await Self.output(rig).deliver(reports)
+      #expect(refused.map(\.id) == reports.dropFirst().map(\.id) && refused[0].cause.contains("unique key"))
+    }
+    #expect(try await rig.value("SELECT id FROM prism.shop") == "\(reports[0].id)")
   }
 
   @Test("a report that the database can't hold is refused alone, and the others are rows")

@@ -73,6 +73,17 @@ struct CrashTextTests {
     #expect(Self.key(CrashStack.frames(of: text)) == ["poke", "<module> cart.py"])
   }
 
+  @Test("a crash in one function of the app is of its program, in all builds: many have a function with that name")
+  func oneFunction() {
+    func fingerprint(_ module: String) -> CrashFingerprint {
+      let frames = CrashStack.frames(of: "#0  0x000055d0c3a011c9 main (\(module) + 0x1f2c)")
+      return CrashFingerprint(type: "appCrash", text: "", frames: frames)
+    }
+    #expect(fingerprint("/usr/bin/till") == fingerprint("/opt/till"))
+    #expect(fingerprint("till-1.2") == fingerprint("till-1.10"))
+    #expect(fingerprint("/usr/bin/till") != fingerprint("/usr/bin/scale"))
+  }
+
   @Test("similar groups share functions, those with most first; no groups are similar by a main alone")
   func similar() async throws {
     let rig = try PageRig()

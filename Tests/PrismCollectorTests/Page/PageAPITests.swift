@@ -297,6 +297,22 @@ struct PageAPITests {
     place = nil
     #expect(await turns.prefix(5).reduce(into: []) { $0.append($1) } == Array(0..<5))
   }
+
+  @Test("questions that wait for their turn are refused once the collector stops")
+  func stopping() async throws {
+    let rig = try PageRig()
+    let reading = rig.collector.access.page.reading
+    var places: [ReadGate.Place] = []
+    while let place = try? reading.take() { places.append(place) }
+    let token = [(name: "authorization", value: "Bearer viewer-token-of-tests")]
+    let answers = ["/api/v1/fleet", "/reports"].map { path in
+      Task { await rig.answer(PageRig.request(path, headers: token)).status }
+    }
+    while reading.waitingCount < 2 { await Task.yield() }
+    reading.close()
+    places = []
+    for answer in answers { #expect(await answer.value == 503) }
+  }
 }
 
 /// Each look at the clock takes a second.

@@ -1,5 +1,6 @@
 import Foundation
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismProtocol
 
@@ -21,7 +22,9 @@ struct PageRig {
   let collector: Collector
 
   /// - Parameter time: nil: the rig's.
-  init(hasTokens: Bool = true, isTrial: Bool = false, time: (any TimeSource)? = nil) throws {
+  init(
+    hasTokens: Bool = true, isTrial: Bool = false, time: (any TimeSource)? = nil, debuginfod: String? = nil
+  ) throws {
     for name in ["sender", "viewer", "operator"] {
       try "\(name)-token-of-tests\n".write(toFile: rig.path + "/\(name)s", atomically: true, encoding: .utf8)
     }
@@ -30,7 +33,7 @@ struct PageRig {
     if hasTokens {
       (options.readerTokenFile, options.operatorTokenFile) = (rig.path + "/viewers", rig.path + "/operators")
     }
-    options.isTrial = isTrial
+    (options.isTrial, options.debuginfod) = (isTrial, debuginfod)
     collector = try Collector(options, time: time ?? rig.time, log: rig.log)
   }
 

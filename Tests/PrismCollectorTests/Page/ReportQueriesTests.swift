@@ -18,7 +18,7 @@ struct ReportQueriesTests {
       try StoreRig.packet([10, 20], device: "b", namespace: "shop", type: "y", ledger: "stored=9;delivered=2"),
       try StoreRig.packet([100], device: "b", namespace: "shop", type: "z", payload: [1]),
     ] { _ = try await store.take(packet) }
-    let queries = try #require(store.queries)
+    let queries = store.queries
     return (store, ReportScan(queries: queries, time: SystemTime()))
   }
 
@@ -38,6 +38,59 @@ struct ReportQueriesTests {
     let (counts, reach) = try await scan.counts(ReportFilter(scope: .everything), grouping)
     #expect(Dictionary(uniqueKeysWithValues: counts.map { ($0.group, $0.count) }) == expected.counts)
     #expect(reach.since == nil)
+    await store.close()
+  }
+
+  @Test("past the limit of numbers the newest ones are there, whole from the id on that is said", arguments: kinds)
+  func numbersLimit(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    for round in 0..<800 { _ = try await store.take(StoreRig.packet(Array(round * 5..<round * 5 + 5))) }
+    let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
+    let filter = ReportFilter(scope: .everything)
+    let all = try await store.queries.numbers(filter, path: ["n"], grouping, limit: 1_000_000)
+    #expect(all.from == nil && all.numbers.map(\.values.total) == [4000])
+    let some = try await store.queries.numbers(filter, path: ["n"], grouping, limit: 500)
+    let from = try #require(some.from)
+    var rest = filter
+    rest.after = from - 1
+    let whole = try await store.numbers(rest).compactMap(\.self).map { Double($0) }
+    #expect(whole.count < 4000 && some.numbers.map(\.values) == [NumberCounts(whole)])
+    await store.close()
+  }
+
+  @Test("texts are grouped byte by byte, though they may look the same", arguments: kinds)
+  func lookalikes(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let words = ["caf\u{e9}", "cafe\u{301}"]
+    for (place, word) in words.enumerated() {
+      _ = try await store.take(
+        StoreRig.packet(Array(0...place), members: { _ in #""w":"\#(word)""# }))
+    }
+    let scan = ReportScan(queries: store.queries, time: SystemTime())
+    let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .meta(["w"]))
+    let counts = try await scan.counts(ReportFilter(scope: .everything), grouping).counts
+    #expect(counts.map { [UInt8]($0.group.utf8) }.sorted { $0.count < $1.count } == words.map { [UInt8]($0.utf8) })
+    #expect(counts.map(\.count).sorted() == [1, 2])
+    let numbers = try await scan.numbers(ReportFilter(scope: .everything), path: ["n"], grouping).numbers
+    #expect(numbers.map(\.values.total).sorted() == [1, 2])
+    await store.close()
+  }
+
+  @Test("a report of the last time that there is is found, counted and read, as one without bounds", arguments: kinds)
+  func lastTime(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    _ = try await store.take(StoreRig.packet([1, .max]))
+    let scan = ReportScan(queries: store.queries, time: SystemTime())
+    let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
+    #expect(try await store.numbers() == [1, .max])
+    #expect(try await scan.counts(ReportFilter(scope: .everything), whole).counts.reduce(0) { $0 + $1.count } == 2)
+    var bounded = ReportFilter(scope: .everything)
+    bounded.until = .max
+    #expect(try await store.numbers(bounded) == [1])
+    #expect(try await scan.counts(bounded, whole).counts.reduce(0) { $0 + $1.count } == 1)
     await store.close()
   }
 
@@ -85,7 +138,7 @@ struct ReportQueriesTests {
     _ = try await store.take(
       StoreRig.packet(
         Array(0..<10), common: common, members: { $0 == 1 ? #""app":{"name":"own"},"size":"text""# : nil }))
-    let scan = ReportScan(queries: try #require(store.queries), time: SystemTime())
+    let scan = ReportScan(queries: store.queries, time: SystemTime())
     let byName = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .meta(["app", "name"]))
     let counts = try await scan.counts(ReportFilter(scope: .everything), byName).counts
     #expect(
@@ -193,7 +246,7 @@ private struct SlowWindows: ReportQueries {
   }
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> [ReportNumbers] {
+  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], from: Int64?) {
     try await inner.numbers(filter, path: path, grouping, limit: limit)
   }
   func streams(_: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }

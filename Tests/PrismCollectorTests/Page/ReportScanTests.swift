@@ -70,7 +70,7 @@ private final class SlowReports: ReportQueries {
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] { [] }
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> [ReportNumbers] { [] }
+  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], from: Int64?) { ([], nil) }
   func streams(_: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
   func types(_: Scope, limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
 }

@@ -314,7 +314,9 @@ struct TeamTests {
   func audit() async throws {
     let rig = try await Rig(hasAudit: true)
     try await rig.fill("alpha", first: 1)
-    for _ in 0..<3 { _ = await rig.ask(Rig.alpha, "/api/v1/reports", [("namespace", "alpha")]) }
+    for hour in 0..<3 {
+      _ = await rig.ask(Rig.alpha, "/api/v1/reports", [("namespace", "alpha"), ("since", "\(hour)")])
+    }
     _ = await rig.ask(Rig.alpha, "/api/v1/export", [("format", "csv")])
     _ = await rig.ask(Rig.alpha, "/api/v1/configuration")
     _ = await rig.ask(

@@ -15,11 +15,11 @@ import Testing
     let stores: [any PacketStore] =
       if let postgresql { try (0..<3).map { _ in try postgresql.store() } } else { [try folder.sqlite()] }
     let place = RecordPlace(namespace: RecordRig.shop, table: RecordRig.part, device: nil)
-    let first = try #require(stores[0].recordStore)
+    let first = stores[0]
     _ = try await first.change([RecordRig.put("a", 0)], of: place, if: .isNew)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in 0..<3 {
-        let records = try #require(stores[writer % stores.count].recordStore)
+        let records = stores[writer % stores.count]
         group.addTask { for _ in 0..<10 { try await Self.increment(records, place) } }
       }
       try await group.waitForAll()
@@ -43,7 +43,7 @@ import Testing
   func ordered() async throws {
     let rig = try await PostgreSQLRig()
     let store = try rig.store { $0.commitDeadline = .seconds(60) }
-    let records = try #require(store.recordStore)
+    let records = store
     let setup = PostgreSQLSetup(target: try PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(30))
     let (connection, by) = (try setup.connect(), Deadline(.seconds(60)))
     try connection.execute("BEGIN", by: by)

@@ -94,9 +94,10 @@ import Testing
 
   @Test("a bad release is stopped before 15 % of the devices have it, in 10 of 10 runs, by a guard of each rate")
   func bad() {
+    // Of fleets of 300 devices about one in some hundred ends later: its few chosen devices crash too seldom.
     let seed = SeededRandom.announcedSeed("GuardTests/bad")
     for run in 0..<10 {
-      let ends = Self.run(devices: 300, steps: [2, 5, 10, 14, 20, 50], factor: 12, seed: seed &+ UInt64(run))
+      let ends = Self.run(devices: 600, steps: [2, 5, 10, 14, 20, 50], factor: 12, seed: seed &+ UInt64(run))
       for (rule, end) in zip(Self.rules, ends) { #expect(end ?? 100 < 15, "run \(run), \(rule.rate)") }
     }
   }

@@ -71,6 +71,8 @@ import Testing
     let ratio = try #require(compared["crashesPerHour"])
     #expect(abs(Self.number(ratio["ratio"]) - 11.5) < 1e-9)
     #expect(Self.number(ratio["low"]) < 1 && Self.number(ratio["high"]) > 11.5, "two crashes prove nothing")
+    let devices = Self.number(compared["crashedDevices"]?["ratio"])
+    #expect(abs(devices - 3.5) < 1e-9, "one of two, and one of the seven known")
     let missing = await rig.ask(
       "/releases/compare", [("namespace", "shop"), ("app", "pos"), ("version", "3.0"), ("other", "1.0")])
     #expect(missing.status == 404)
@@ -96,6 +98,50 @@ import Testing
     #expect(releases.last?["groups"] == ["new": 0, "regressed": 0])
     let today = try await rig.json("/releases", [("since", String(now))])["releases"]?.array
     #expect(today?.map { $0["version"] } == ["2.0"])
+  }
+
+  /// The missing hours of all days from `since` to `until`, in days before today.
+  private static func missing(_ rig: PageRig, _ since: Int64, _ until: Int64) async throws -> JSONValue? {
+    let today = rig.rig.time.unixMilliseconds / day * day
+    let range = [("since", String(today - since * day)), ("until", String(today - until * day + 1))]
+    return try await rig.json("/releases", range)["missing"]
+  }
+
+  @Test("hours that were lost between two days are missing on both, and on no other day")
+  func edge() async throws {
+    let rig = try PageRig()
+    let now = rig.rig.time.unixMilliseconds
+    for (number, days) in [(1, 3), (2, 2), (5, 1), (6, 0)] as [(Int, Int64)] {
+      try await Self.take([try Self.hour("a", number, of: "1.0", at: now - days * Self.day)], rig)
+    }
+    let lost: JSONValue = ["devices": 1, "hours": 2]
+    let whole: JSONValue = ["devices": 0, "hours": 0]
+    for (day, wanted) in [(3, whole), (2, lost), (1, lost), (0, whole)] as [(Int64, JSONValue)] {
+      #expect(try await Self.missing(rig, day, day) == wanted, "\(day)")
+    }
+    #expect(try await Self.missing(rig, 3, 0) == lost)
+  }
+
+  @Test("an hour that comes late, and counts on a later day, is missing nowhere")
+  func lateHour() async throws {
+    let rig = try PageRig()
+    let now = rig.rig.time.unixMilliseconds
+    for (number, days) in [(4, 2), (1, 3), (6, 2), (3, 2), (5, 1), (7, 0), (2, 0), (2, 0)] as [(Int, Int64)] {
+      try await Self.take([try Self.hour("a", number, of: "1.0", at: now - days * Self.day)], rig)
+    }
+    for day in 0...3 as ClosedRange<Int64> {
+      #expect(try await Self.missing(rig, day, day) == ["devices": 0, "hours": 0], "\(day)")
+    }
+  }
+
+  @Test("the least and the largest number in one book end no collector")
+  func numbers() async throws {
+    let rig = try PageRig()
+    for number in [Int.min, 0, 7, Int.max - 1, Int.max] {
+      try await Self.take([try Self.hour("a", number, of: "1.0", at: rig.rig.time.unixMilliseconds)], rig)
+    }
+    let missing = try #require(try await Self.missing(rig, 0, 0))
+    #expect(missing["devices"] == 1 && (missing["hours"]?.int ?? 0) < 1 << 32)
   }
 
   @Test("junk in a report, and numbers that are not possible, change no other figure")

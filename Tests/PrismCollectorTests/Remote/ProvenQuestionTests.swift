@@ -32,7 +32,7 @@ struct ProvenQuestionTests {
     return await collector.answer(
       HTTPRequest(
         method: .get, path: "/prism/config", query: question.parameters, headers: headers,
-        peer: HTTPPeer(address: "192.0.2.1", isLocal: false), socket: -1)
+        peer: HTTPPeer(address: "192.0.2.1", isLocal: false))
     ).status
   }
 

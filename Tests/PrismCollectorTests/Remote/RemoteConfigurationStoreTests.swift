@@ -274,7 +274,7 @@ struct RemoteConfigurationStoreTests {
   ) async -> HTTPResponse {
     let request = HTTPRequest(
       method: .get, path: path, query: query, headers: token.map { [("authorization", "Bearer \($0)")] } ?? [],
-      peer: HTTPPeer(address: "", isLocal: isLocal), socket: -1)
+      peer: HTTPPeer(address: "", isLocal: isLocal))
     return path == "/devices" ? await collector.answerReader(request, isOwner: true) : await collector.answer(request)
   }
 

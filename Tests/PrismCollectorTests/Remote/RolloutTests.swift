@@ -162,7 +162,7 @@ struct RolloutTests {
       history.reversed().map { "\($0["state"]?.string ?? "") \($0["percent"]?.int ?? -1)" }
         == ["running 10", "paused 10", "paused 40", "running 40", "running 100", "rolledBack 100"])
     #expect(history.allSatisfy { $0["who"] == "owner" })
-    let logged = rig.lines.withLock { $0.filter { $0.contains("changed through the page") } }
+    let logged = rig.lines.withLock { $0.filter { $0.contains("changed by an operator") } }
     #expect(logged.count == 6 && logged.allSatisfy { $0.contains("who=owner") })
   }
 

@@ -165,6 +165,11 @@ import Testing
     for (place, value) in values.enumerated() { parts[place % 3].add(value) }
     for part in parts { counts.add(part) }
     #expect(counts == NumberCounts(values) && counts.total == values.count && counts.size < 5100)
+    // As a chart puts together many groups of few.
+    var small = NumberCounts()
+    for value in values { small.add(NumberCounts([value])) }
+    small.settle()
+    #expect(small == counts)
     let sorted = values.sorted()
     for percent in [1, 50, 95, 100] { #expect(counts.rank(percent) == sorted[(sorted.count * percent + 99) / 100 - 1]) }
   }

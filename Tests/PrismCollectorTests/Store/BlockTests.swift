@@ -48,10 +48,10 @@ import Testing
       sent += packet.rows.map { String(decoding: packet.reports.meta($0), as: UTF8.self) }
       #expect(try await store.take(packet) == .stored(chainIsBroken: false))
     }
-    let before = try await Self.all(store)
+    let before = try await store.reports()
     #expect(before.map { String(decoding: $0.meta, as: UTF8.self) } == sent)
     while try await store.maintain() {}
-    let after = try await Self.all(store)
+    let after = try await store.reports()
     #expect(after == before)
     var filter = ReportFilter(scope: .everything)
     (filter.isNewestFirst, filter.limit, filter.type, filter.hasPayloads) = (true, 1000, "u\0", true)
@@ -60,7 +60,7 @@ import Testing
     for report in before.shuffled(using: &random).prefix(20) {
       #expect(try await store.report(report.id, .everything) == report)
     }
-    let windows = try await #require(store.queries).windows(ReportFilter(scope: .everything), nil)
+    let windows = try await store.queries.windows(ReportFilter(scope: .everything), nil)
     #expect(windows.count > 0)
     if kind == .sqlite {
       let blocks = try SQLiteConnection(.init(path: rig.path + "/collector.db", isReadOnly: true))
@@ -68,16 +68,6 @@ import Testing
       #expect(try #require(blocks) < 60, "some are merged")
     }
     await store.close()
-  }
-
-  private static func all(_ store: any PacketStore) async throws -> [StoredReport] {
-    var (filter, reports) = (ReportFilter(scope: .everything), [StoredReport]())
-    (filter.limit, filter.hasPayloads) = (1000, true)
-    while case let page = try await store.page(filter), let last = page.last {
-      reports += page
-      filter.after = last.id
-    }
-    return reports
   }
 
   @Test(
@@ -112,7 +102,7 @@ import Testing
     #expect(try await store.numbers().count == 400)
     #expect(try await store.report(250, .everything) == nil)
     #expect(try await store.report(350, .everything) != nil)
-    let counts = try await #require(store.queries).counts(
+    let counts = try await store.queries.counts(
       ReportFilter(scope: .everything), ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
     #expect(counts.map(\.count) == [400], "it is known now")
     #expect(store.warnings.contains { $0.hasPrefix("1 blocks of reports are damaged") && $0.contains("201 to 300") })
@@ -136,7 +126,7 @@ import Testing
     #expect(try await count(.received, 1010, 1020) == 0)
     #expect(try await count(.created, 2000, .max) == 0)
     #expect(try await count(.received, rig.now(kind) - 60_000, rig.now(kind) + 60_000) == 100)
-    let queries = try #require(store.queries)
+    let queries = store.queries
     let times = try await queries.counts(ReportFilter(scope: .everything), ReportGrouping(bucketMilliseconds: 50))
     #expect(times.sorted { $0.time < $1.time }.map(\.time) == [1000, 1050])
     await store.close()

@@ -46,7 +46,7 @@ import Testing
     let store = try await rig.store(kind)
     try await Self.fill(store)
     let before = try await Self.reports(store)
-    let desk = ErasureDesk(state: rig.path, time: SystemTime(), log: rig.log)
+    let desk = ErasureDesk(state: rig.path, fleet: .folder(rig.path), time: SystemTime(), log: rig.log)
     let text = "customer = \(Self.secret)"
     let value = try ErasedValue(MetaCondition(text))
     #expect(await desk.begin(.field(try MetaCondition(text), value), in: store, who: "me") != nil)
@@ -72,7 +72,7 @@ import Testing
     let store = try rig.sqlite()
     try await Self.fill(store)
     let words = ["device-of-b", #""owner":"\#(Self.secret)"#]
-    let desk = ErasureDesk(state: rig.path, time: SystemTime(), log: rig.log)
+    let desk = ErasureDesk(state: rig.path, fleet: .folder(rig.path), time: SystemTime(), log: rig.log)
     #expect(try Self.count("device-of-b", in: [rig.path + "/collector.db", rig.path + "/collector.db-wal"]) > 0)
     _ = await desk.begin(.device("device-of-b"), in: store, who: "me")
     let job = try await Self.end(desk)
@@ -82,6 +82,43 @@ import Testing
     }
     #expect(try await Self.reports(store).count == 200)
     #expect(try await store.take(StoreRig.packet([1], device: "device-of-b")) == .stored(chainIsBroken: false))
+    await store.close()
+  }
+
+  @Test("no byte of a report, and no id of its device, stays in what is kept of the fleet", arguments: [false, true])
+  func fleet(isShared: Bool) async throws {
+    let (rig, database) = (StoreRig(), isShared ? try await PostgreSQLRig() : nil)
+    let store = if let database { try database.store() } else { try rig.sqlite() as any PacketStore }
+    try await Self.fill(store)
+    let fleet =
+      if let database { try FleetDatabase.server(PostgreSQLTarget(uri: database.server.uri(database.database))) } else {
+        FleetDatabase.folder(rig.path)
+      }
+    let secret = Array(String(repeating: Self.secret, count: 40).utf8)
+    try FleetSession(fleet).write { statements in
+      try statements.run("INSERT INTO dictionaries VALUES ($1, $2, $3, $4)", ["prism", Int64(7), Int64(1), secret])
+      try statements.run(
+        "INSERT INTO notices VALUES ($1, 'r', 'crash', 1, $2, 'delivered', 1, 1, NULL)",
+        ["n", "crash of \(Self.secret)"])
+      try statements.run(
+        "INSERT INTO jobs VALUES ('j', 'prism', 'me', $1, '{}', 1, 2, 3, 4, 'done', 5)", ["device = device-of-b"])
+      for table in [
+        "job_devices VALUES ('j', $1, 'done', NULL, NULL, 1)", "device_facts VALUES ($1, 'p', 'a', '1', NULL, 1)",
+      ] {
+        try statements.run("INSERT INTO \(table)", ["device-of-b"])
+      }
+    }
+    let desk = ErasureDesk(state: rig.path, fleet: fleet, time: SystemTime(), log: rig.log)
+    _ = await desk.begin(.device("device-of-b"), in: store, who: "me")
+    #expect(try await Self.end(desk).state == .done)
+    for word in ["device-of-b", "crash of \(Self.secret)", String(repeating: Self.secret, count: 3)] {
+      if let database {
+        #expect(try await Self.tables(with: word, database) == [], "\(word)")
+      } else {
+        #expect(try Self.count(word, in: ["", "-wal"].map { rig.path + "/fleet.db" + $0 }) == 0, "\(word)")
+      }
+    }
+    #expect(try FleetSession(fleet).read { try $0.integer("SELECT count(*) FROM jobs") } == 1)
     await store.close()
   }
 
@@ -100,7 +137,7 @@ import Testing
     try await Self.fill(store)
     #expect(try await Self.tables(with: "device-of-b", rig).count > 2)
     let folder = TemporaryFolder()
-    let desk = ErasureDesk(state: folder.path, time: SystemTime(), log: StoreRig().log)
+    let desk = ErasureDesk(state: folder.path, fleet: .folder(folder.path), time: SystemTime(), log: StoreRig().log)
     _ = await desk.begin(.device("device-of-b"), in: store, who: "me")
     let job = try await Self.end(desk)
     #expect(job.state == .done && job.counts.reports == 100, "\(job)")
@@ -119,9 +156,45 @@ import Testing
       """)
   }
 
-  @Test("one erasure runs at a time, and a store without blocks has no erasure")
+  @Test("two erasures beside merges leave the reports that stay, each once, and no other one", arguments: kinds)
+  func besideMerges(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    for number in 0..<150 {
+      let word = ["gone", "lost", "stays"][number % 3]
+      _ = try await store.take(
+        StoreRig.packet(Array(number * 5..<number * 5 + 5), members: { $0 % 2 == 0 ? #""w":"\#(word)""# : nil }))
+    }
+    let before = try await Self.reports(store)
+    let desks = [0, 1].map { _ in
+      let folder = StoreRig()
+      return (ErasureDesk(state: folder.path, fleet: .folder(folder.path), time: SystemTime(), log: rig.log), folder)
+    }
+    let merging = Task { while !Task.isCancelled { _ = try? await store.maintain() } }
+    for (desk, word) in zip(desks.map(\.0), ["gone", "lost"]) {
+      let condition = try MetaCondition("w = \(word)")
+      #expect(await desk.begin(.field(condition, try ErasedValue(condition)), in: store, who: "me") != nil)
+    }
+    for (desk, _) in desks { #expect(try await Self.end(desk).state == .done) }
+    merging.cancel()
+    await merging.value
+    let stay = before.filter { report in
+      let text = String(decoding: report.meta, as: UTF8.self)
+      return !text.contains(#""w":"gone""#) && !text.contains(#""w":"lost""#)
+    }
+    #expect(try await Self.reports(store) == stay)
+    await store.close()
+  }
+
+  @Test("one erasure runs at a time")
   func refused() async throws {
-    let memory = ErasureDesk(state: "/", time: SystemTime(), log: StoreRig().log)
-    #expect(await memory.begin(.device("a"), in: MemoryPacketStore(), who: "me") == nil)
+    let (folder, store) = (TemporaryFolder(), MemoryPacketStore())
+    let desk = ErasureDesk(state: folder.path, fleet: .folder(folder.path), time: SystemTime(), log: StoreRig().log)
+    #expect(await desk.begin(.device("a"), in: store, who: "me") != nil)
+    #expect(await desk.begin(.device("b"), in: store, who: "me") == nil)
+    await store.close()
+    #expect(try await Self.end(desk).state == .done)
+    #expect(await desk.begin(.device("b"), in: store, who: "me")?.id == 2)
+    await store.close()
   }
 }

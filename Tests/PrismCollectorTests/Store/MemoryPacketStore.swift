@@ -1,15 +1,16 @@
+import PrismPacket
 import PrismProtocol
 
 @testable import PrismCollector
 
 /// The promises of a `PacketStore`, in arrays.
-actor MemoryPacketStore: PacketStore {
+actor MemoryPacketStore: PacketStore, ReportQueries {
   nonisolated let failure: String? = nil
   nonisolated let warnings: [String] = []
   nonisolated let recheckInterval: Duration? = nil
   nonisolated let figures = StoreCounts()
-  nonisolated let queries: (any ReportQueries)? = nil
-  nonisolated let recordStore: (any RecordStore)? = nil
+  nonisolated let quotas = Quotas()
+  nonisolated var queries: any ReportQueries { self }
 
   /// Milliseconds since 1970.
   private static let now: Int64 = 1_700_000_000_000
@@ -17,6 +18,8 @@ actor MemoryPacketStore: PacketStore {
   private var streams: [StreamID: KnownStream] = [:]
   private(set) var states: [StreamID: StreamState] = [:]
   private var reports: [StoredReport] = []
+  private var erasures: [CheckedContinuation<Void, Never>] = []
+  private var isClosed = false
 
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
     group.map { submission in
@@ -75,7 +78,42 @@ actor MemoryPacketStore: PacketStore {
   }
   func maintain() async throws(StoreFailure) -> Bool { false }
   nonisolated func outputSource(_ name: String) -> any OutputSource { MemoryOutputSource(store: self) }
-  func close() async {}
+  func close() async {
+    isClosed = true
+    for erasure in erasures { erasure.resume() }
+    erasures = []
+  }
+
+  // MARK: Questions: of the reports alone
+
+  func windows(
+    _ filter: ReportFilter, _ grouping: ReportGrouping?
+  ) async throws(StoreFailure) -> [ClosedRange<Int64>] { reports.isEmpty ? [] : [1...Int64(reports.count)] }
+  func newestID() async throws(StoreFailure) -> Int64 { Int64(reports.count) }
+  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? { Self.now }
+  func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] { [] }
+  func numbers(
+    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
+  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], from: Int64?) { ([], nil) }
+  func streams(_ scope: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
+  func types(_ scope: Scope, limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
+
+  // MARK: It has no records, and its erasures last until it is closed
+
+  func change(
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
+  ) async throws(RecordFailure) -> [RecordChanged] { throw .store(.rejected("no records")) }
+  func record(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> CollectedRecord? { nil }
+  func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace] { [] }
+  func tags(of namespaces: [String]) async throws(StoreFailure) -> [CollectedTags] { [] }
+  func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply { throw .rejected("no records") }
+  func readAll(of place: RecordPlace, _ take: @escaping @Sendable (DownLine) throws -> Void) async throws {}
+  func eraseNext(_ filter: ReportFilter, after id: Int64) async throws(StoreFailure) -> ErasedBlock? {
+    if !isClosed { await withCheckedContinuation { erasures.append($0) } }
+    return nil
+  }
+  func erase(device: String) async throws(StoreFailure) -> Int { 0 }
+  func scrub(_ days: Set<Int64>) async throws(StoreFailure) {}
 }
 
 /// Reads the arrays, and keeps its place.

@@ -107,12 +107,71 @@ import Testing
       "UPDATE store_mark SET id = 7; DELETE FROM blocks WHERE id > 2; DELETE FROM records WHERE id = 'a'")
     let lines = LogLines()
     try StoreMigration(from: uri, to: targets[1]).run { lines.add($0) }
-    #expect(lines.all.contains("records: 3, 1 of them new") && lines.all.contains("blocks: 2, 2 of them new"))
+    #expect(lines.all.contains("records: 3, 3 of them new") && lines.all.contains("blocks: 2, 2 of them new"))
     let store = try second.store()
     #expect(try await store.numbers() == [1, 2, 3, 4])
     #expect(try await RecordRig(store).list() == ["a=a 1", "mine=1 1", "x=2 2"])
     #expect(try await second.value("SELECT id FROM store_mark") == "\(mark.id)")
     await store.close()
+  }
+
+  @Test("reports of blocks that have a midnight within keep their payloads") func midnight() async throws {
+    let (folder, rig) = (StoreRig(), try await PostgreSQLRig())
+    let source = try folder.sqlite()
+    for round in 0..<60 {
+      if round == 30 { folder.time.advance(by: .seconds(7200)) }
+      _ = try await source.take(StoreRig.packet([round], payload: [UInt8](repeating: UInt8(round), count: 2000)))
+    }
+    _ = try await source.take(StoreRig.packet(Array(100..<9100)))
+    while try await source.maintain() {}
+    let sent = try await source.reports()
+    #expect(Set(sent.map { $0.receivedTime / 86_400_000 }).count == 2)
+    await source.close()
+    try StoreMigration(from: folder.path, to: PostgreSQLTarget(uri: rig.server.uri(rig.database))).run { _ in }
+    let store = try rig.store()
+    #expect(try await store.reports() == sent)
+    await store.close()
+  }
+
+  @Test("a source that was used after an interrupted run is carried as it is now") func usedBetween() async throws {
+    let (folder, rig) = (StoreRig(), try await PostgreSQLRig())
+    _ = try await Self.fill(folder)
+    let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
+    try StoreMigration(from: folder.path, to: target).run { _ in }
+    // As it was left by a run that ended before its last step.
+    _ = try await rig.sql("UPDATE store_mark SET id = 7")
+    try FileManager.default.removeItem(atPath: folder.path + "/carried")
+    let source = try folder.sqlite()
+    let records = try RecordRig(source, folder)
+    try await records.change(RecordRig.put("a", 7), RecordRig.delete("x"))
+    for number in 10..<60 { _ = try await source.take(StoreRig.packet([number], device: "e")) }
+    _ = try await source.take(StoreRig.packet(Array(100..<9100), device: "e"))
+    while try await source.maintain() {}
+    let (numbers, list) = (try await source.numbers(), try await records.list())
+    await source.close()
+    try StoreMigration(from: folder.path, to: target).run { _ in }
+    let store = try rig.store()
+    #expect(try await store.numbers() == numbers)
+    #expect(try await RecordRig(store).list() == list)
+    await store.close()
+  }
+
+  @Test(
+    "a folder that was carried starts no collector; used again all the same, it is carried to an empty database only")
+  func carried() async throws {
+    let (folder, rig) = (StoreRig(), try await PostgreSQLRig())
+    _ = try await Self.fill(folder)
+    let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
+    try StoreMigration(from: folder.path, to: target).run { _ in }
+    let refusal = #expect(throws: StoreFailure.self) { _ = try folder.sqlite() }
+    #expect(refusal?.description.contains("delete the file `carried`") == true)
+    try FileManager.default.removeItem(atPath: folder.path + "/carried")
+    let store = try folder.sqlite()
+    await store.close()
+    let fault = #expect(throws: StoreMigration.Fault.self) {
+      try StoreMigration(from: folder.path, to: target).run { _ in }
+    }
+    #expect(fault?.description.contains("may have been used since") == true)
   }
 
   @Test("a database with data of another store is refused, and so is a folder in use") func refuses() async throws {

@@ -100,7 +100,7 @@ import Testing
     let other = try StoreRig.packet([3], device: "e", id: Self.id(2), after: first.id)
     let old = try StoreRig.packet([4], id: Self.id(40))
     let submissions = [first, second, first, other, old].map { PacketSubmission(packet: $0) }
-    let group = PacketGroup(submissions, [:], idsSince: Self.now - PacketID.knownMilliseconds, in: nil)
+    let group = PacketGroup(submissions, [:], QuotaRoom(), idsSince: Self.now - PacketID.knownMilliseconds, in: nil)
     #expect(
       group.outcomes == [
         .stored(chainIsBroken: false), .stored(chainIsBroken: false), .duplicate, .stored(chainIsBroken: true), .tooOld,

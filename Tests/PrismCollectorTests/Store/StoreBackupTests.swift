@@ -57,6 +57,27 @@ import Testing
     #expect(after.count == 3 && after.last! > lost.last!)
   }
 
+  @Test("the configuration that a restored collector serves is newer than what devices took since the copy")
+  func configuration() async throws {
+    try await fill([1])
+    let version = { [rig] in
+      try SQLiteConnection(.init(path: rig.path + "/fleet.db")).firstInt(
+        "SELECT value FROM remote_facts WHERE name = 'version'") ?? 0
+    }
+    let set = { [rig] (version: Int) in
+      try SQLiteConnection(.init(path: rig.path + "/fleet.db")).execute(
+        "REPLACE INTO remote_facts VALUES ('version', \(version))")
+    }
+    for (copied, since, least) in [(5, 40, 41), (0, 0, 0)] {
+      try set(copied)
+      let folder = "\(folder)-\(copied)"
+      try backup.copy(to: folder) { _ in }
+      try set(since)
+      try backup.restore(from: folder, now: Int64(copied)) { _ in }
+      #expect(try version() >= least && (try version() > 0) == (copied > 0))
+    }
+  }
+
   @Test("is never put beside the log of the database before it") func oldLog() async throws {
     try await fill([1])
     try backup.copy(to: folder) { _ in }

@@ -117,7 +117,7 @@ extension PacketStore {
   /// nil: no packet of this stream was ever stored.
   func state(of stream: StreamID) async throws -> StreamState? {
     if let memory = self as? MemoryPacketStore { return await memory.states[stream] }
-    let found = try await queries?.streams(.everything, of: stream.device, limit: 1000).first {
+    let found = try await queries.streams(.everything, of: stream.device, limit: 1000).first {
       $0.namespace == stream.namespace.text && $0.kind == stream.kind.name
     }
     return found.map { StreamState(packets: $0.packets, ledger: $0.ledger) }
@@ -125,6 +125,17 @@ extension PacketStore {
 
   func take(_ packet: OpenedPacket, isLate: Bool = false) async throws -> PacketOutcome? {
     try await take([PacketSubmission(packet: packet, isLate: isLate)]).first
+  }
+
+  /// All reports with their payloads, page by page.
+  func reports() async throws -> [StoredReport] {
+    var (filter, reports) = (ReportFilter(scope: .everything), [StoredReport]())
+    (filter.limit, filter.hasPayloads) = (1000, true)
+    while case let page = try await page(filter), let last = page.last {
+      reports += page
+      filter.after = last.id
+    }
+    return reports
   }
 
   /// The numbers of all reports that match, page by page.

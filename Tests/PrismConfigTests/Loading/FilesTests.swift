@@ -148,7 +148,7 @@ struct FilesTests {
     let folder = try ConfigurationFolder(["prismd.yaml": "", "namespaces.d/prism.yaml": "url: https://h\n"])
     #expect(
       folder.faultLines() == [
-        "namespaces.d/prism.yaml:1: keyId: is missing; a namespace with a url needs a key, add one to keys in prismd.yaml"
+        "namespaces.d/prism.yaml:1: keyId: is missing; a namespace with a url needs a key: `prismctl keys new` makes a file, and prismd.yaml names it under keys"
       ])
   }
 }

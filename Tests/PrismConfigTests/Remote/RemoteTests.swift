@@ -129,7 +129,7 @@ struct RemoteTests {
     #expect(
       try faults(#"{"name":"shop","url":"https://x","maxItem":1}"#, remote: ", allow: [url]") == [
         "remote: shop.maxItem: is not granted; remote.allow of prismd.yaml lists what is",
-        "remote: shop.keyId: is missing; a namespace with a url needs a key, add one to keys in prismd.yaml",
+        "remote: shop.keyId: is missing; a namespace with a url needs a key: `prismctl keys new` makes a file, and prismd.yaml names it under keys",
       ])
   }
 

@@ -28,7 +28,7 @@ import Testing
 
   @Test("without a key it is the command that makes one")
   func noKey() throws {
-    let expected = "and there is no key: run `prismctl keys new main.key`, name the file under `keys` in "
+    let expected = "/keys/main.key`, write `keys: [{id: main, file: keys/main.key}]` into "
     try check(["shop": Self.types], ["shop": 1], "", expected)
   }
 

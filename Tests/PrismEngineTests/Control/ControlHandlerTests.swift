@@ -220,6 +220,8 @@ struct ControlHandlerTests {
       snapshot.namespaces[NamespaceName("shop")!] = nil
       await rig.engine.publish(snapshot)
     }
+    #expect(
+      await rig.ask(.flush, [:], as: .full).last?["held"]?.array?.first?["cause"]?.string?.hasPrefix(cause) == true)
     let last = try await rig.flushed(["wait": true])
     let held = last?["held"]?.array ?? []
     #expect(held.count == 1 && held.first?["namespace"] == "shop" && last?["timedOut"] == false, "\(held)")

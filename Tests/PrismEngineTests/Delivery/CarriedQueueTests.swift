@@ -15,11 +15,11 @@ import Testing
   /// With `count` packets in files.
   private static func carrying(_ count: Int) -> InFlightQueue {
     var queue = InFlightQueue()
-    queue.recover((0..<count).map { PacketInFlight(id: id($0), createdTime: 0, itemCount: 2) }, lastAccepted: nil)
+    queue.recover((0..<count).map { PacketInFlight(id: id($0), itemCount: 2) }, lastAccepted: nil)
     _ = carry(&queue, .begins)
     for number in 0..<count {
       queue.began(id(number))
-      queue.answered(id(number), mayHaveLeft: true)
+      queue.answered(id(number), DeliveryOutcome(.cancelled, mayHaveLeft: true))
       queue.carried(id(number))
     }
     return queue
@@ -51,7 +51,7 @@ import Testing
     var queue = Self.carrying(1)
     queue.began(Self.id(0))
     _ = Self.carry(&queue, .ends)
-    queue.answered(Self.id(0), mayHaveLeft: true)
+    queue.answered(Self.id(0), DeliveryOutcome(.cancelled, mayHaveLeft: true))
     queue.carried(Self.id(0))
     #expect(queue.next?.id == Self.id(0))
   }

@@ -27,7 +27,7 @@ struct DeliveryTable {
 
   static func claimed(_ number: Int, items: Int = 2, metaBytes: Int = 2) -> ClaimedPacket {
     ClaimedPacket(
-      id: id(number), namespace: NamespaceName("shop")!, kind: .meta, createdTime: 0, ledgerHeader: "",
+      id: id(number), namespace: NamespaceName("shop")!, kind: .meta, ledgerHeader: "",
       metas: [UInt8](repeating: 0x7B, count: metaBytes), itemCount: items, payloads: [],
       clock: ClockSetting(bootTime: 0))
   }
@@ -89,6 +89,7 @@ struct DeliveryTable {
     case .rememberRetry(let note): note == nil ? "forget" : "remember"
     case .accepted: "accepted"
     case .circuit(let event): "circuit \(event)"
+    case .endSetBacks: "end set backs"
     case .log(.notDelivered(let cause)): "log not delivered: \(cause)"
     case .log(let message): "log \(message)"
     case .ended(let isOver): isOver ? "ended" : "ended, again"
@@ -103,6 +104,7 @@ struct DeliveryTable {
       case .dead(let id, _): words.append("dead \(number(id))")
       case .split(let id, _, _): words.append("split \(number(id))")
       case .released(let id): words.append("released \(number(id))")
+      case .setBack(let id): words.append("set back \(number(id))")
       }
     }
     if !turn.claims.isEmpty { words.append("claims \(turn.claims.count)") }

@@ -105,7 +105,7 @@ struct DeliveryTableTests {
         (.upload(.wanted), ["recover"]),
         (
           .recovered(
-            [1, 2].map { PacketInFlight(id: Table.id($0), createdTime: 0, itemCount: 2) }, lastAccepted: nil,
+            [1, 2].map { PacketInFlight(id: Table.id($0), itemCount: 2) }, lastAccepted: nil,
             sender: StreamIdentity(deviceID: "d")), ["read 1"]
         ),
         (.read(Table.id(1), nil), ["read 2"]), (.read(Table.id(2), Table.claimed(2)), ["build 2"]),

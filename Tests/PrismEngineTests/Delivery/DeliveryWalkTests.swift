@@ -27,7 +27,7 @@ struct DeliveryWalkTests {
         case .post(let packet, _, _, _):
           posted.append(packet.context.packetID)
           open.append(action)
-        case .rememberRetry, .accepted, .circuit, .log, .ended: break
+        case .rememberRetry, .accepted, .circuit, .endSetBacks, .log, .ended: break
         }
       }
     }
@@ -38,7 +38,7 @@ struct DeliveryWalkTests {
       switch action {
       // Packets on their way are in flight at the store, too.
       case .recover:
-        let inFlight = posts.map { PacketInFlight(id: $0, createdTime: 0, itemCount: 2) }
+        let inFlight = posts.map { PacketInFlight(id: $0, itemCount: 2) }
         tell(.recovered(inFlight, lastAccepted: nil, sender: nil))
       case .look: tell(.looked(hasRows: waiting > 0))
       case .read(let id): tell(.read(id, random.oneIn(10) ? nil : claimed(id)))
@@ -50,7 +50,7 @@ struct DeliveryWalkTests {
         tell(
           random.oneIn(15) ? .notBuilt(packets.map(\.id), "internal") : .built(packets.map { DeliveryTable.built($0) }))
       case .post(let packet, _, _, _): tell(.answered(packet.context.packetID, outcome()))
-      case .rememberRetry, .accepted, .circuit, .log, .ended: break
+      case .rememberRetry, .accepted, .circuit, .endSetBacks, .log, .ended: break
       }
     }
 

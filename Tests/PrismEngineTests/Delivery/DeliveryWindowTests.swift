@@ -225,7 +225,7 @@ struct DeliveryWindowTests {
     #expect(turn.dispositions == [1, 2].map { .released(Table.id($0)) })
     #expect(claim.packetID.unixMilliseconds == time)
     let again = ClaimedPacket(
-      id: claim.packetID, namespace: claim.namespace, kind: .meta, createdTime: 0, ledgerHeader: "",
+      id: claim.packetID, namespace: claim.namespace, kind: .meta, ledgerHeader: "",
       metas: [0x7B, 0x7D],
       itemCount: 2, payloads: [], clock: Table.claimed(1).clock)
     #expect(table.after(.committed([again])) == ["build new"])
@@ -285,7 +285,7 @@ struct DeliveryWindowTests {
     later(&table, seconds: 3)
     #expect(table.after(.upload(.wanted)) == ["commit delivered 1"])
     #expect(table.after(.committed([])) == ["recover"])
-    let inFlight = [2, 3].map { PacketInFlight(id: Table.id($0), createdTime: 0, itemCount: 2) }
+    let inFlight = [2, 3].map { PacketInFlight(id: Table.id($0), itemCount: 2) }
     let sender = StreamIdentity(deviceID: "d")
     #expect(table.after(.recovered(inFlight, lastAccepted: Table.id(1), sender: sender)) == ["read 2"])
     #expect(table.delivery.queue.entries.map(\.isSending) == [false, true])

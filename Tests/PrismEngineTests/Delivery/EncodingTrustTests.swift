@@ -71,7 +71,7 @@ struct EncodingTrustTests {
     #expect(decision(415) == .withoutDictionary && decision(422) == .inGzip)
 
     var queue = InFlightQueue()
-    queue.recover([PacketInFlight(id: DeliveryTable.id(1), createdTime: 0, itemCount: 2)], lastAccepted: nil)
+    queue.recover([PacketInFlight(id: DeliveryTable.id(1), itemCount: 2)], lastAccepted: nil)
     queue.began(
       DeliveryTable.id(1),
       .init(format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .zstd, dictionaryID: 7)))

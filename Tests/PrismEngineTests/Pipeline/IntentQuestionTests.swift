@@ -103,9 +103,9 @@ import Testing
   }
 
   @Test(
-    "the collector is asked before a byte leaves, and again until it answers; one that knows no intents gets them",
+    "the collector is asked before a byte leaves, and again until it answers with its proof",
     arguments: [
-      [.leaves], [.unknown], [.away, .leaves], [.busy, .leaves], [.forged, .leaves], [.unsigned, .leaves],
+      [.leaves], [.unknown, .leaves], [.away, .leaves], [.busy, .leaves], [.forged, .leaves], [.unsigned, .leaves],
       [.cut, .leaves],
     ] as [[Answer]])
   func leaves(answers: [Answer]) async throws {

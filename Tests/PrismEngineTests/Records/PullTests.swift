@@ -88,6 +88,22 @@ import Testing
     await engine.stop()
   }
 
+  @Test(
+    "a device that may be asked looks for questions more often, and on a metered network by the interval of records")
+  func asked() async throws {
+    for (kind, seconds) in [(NetworkStatus.Kind.unmetered, 30), (.metered, 300)] {
+      let rig = DeliveryRig(network: kind)
+      let downloads = rig.downloads(Self.server())
+      let engine = try await rig.engine(Self.snapshot { $0.askInterval = .seconds(30) }, downloads: downloads)
+      #expect(await rig.runs { downloads.questions.count == 1 })
+      let begin = rig.time.uptime
+      #expect(await rig.runs { downloads.questions.count == 3 })
+      let waited = rig.time.uptime - begin
+      #expect((.seconds(2 * seconds - 10)...Duration.seconds(2 * seconds + 10)).contains(waited), "\(kind): \(waited)")
+      await engine.stop()
+    }
+  }
+
   @Test("the network's return, a flush and a newer number in an upload's answer ask at once") func reasons()
     async throws
   {

@@ -82,4 +82,12 @@ struct CircuitTests {
     #expect(Circuit(failuresInRow: -3) == Circuit())
     #expect(Circuit(failuresInRow: 5).isOpen)
   }
+
+  @Test(
+    "what is left of a time is said in one unit, rounded up",
+    arguments: [
+      (0, "0 s"), (1, "1 s"), (119, "119 s"), (120, "2 min"), (121, "3 min"), (3601, "61 min"), (7200, "2 h"),
+      (7201, "3 h"), (172_799, "48 h"), (172_800, "2 days"), (172_801, "3 days"),
+    ]) func words(seconds: Int, text: String)
+  { #expect(Duration.seconds(seconds).words == text) }
 }

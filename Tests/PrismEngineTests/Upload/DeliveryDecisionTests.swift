@@ -106,6 +106,41 @@ struct DeliveryDecisionTests {
     }
   }
 
+  @Test(
+    "413 without a proof: no halves of what may have been taken, and one report may wait while others go on",
+    arguments: [(1, false), (1, true), (2, false), (2, true), (100, true)])
+  func limitOnTheWay(items: Int, maySetBack: Bool) {
+    for mayBeTaken in [false, true] {
+      let attempt = DeliveryDecision.Attempt(
+        packet: Self.ids[0], itemCount: items, attempts: 2, mayBeTaken: mayBeTaken, maySetBack: maySetBack, now: 5000)
+      let decision = DeliveryDecision(.unprovenRefusal(status: 413, message: ""), attempt) { Self.ids[1] }
+      switch decision {
+      case .again(.held, let problem, _):
+        #expect(mayBeTaken || items == 1 && !maySetBack)
+        #expect(problem.cause.contains("may have been taken before") == mayBeTaken)
+      case .split: #expect(!mayBeTaken && items > 1)
+      case .setBack(let disposition, _):
+        #expect(!mayBeTaken && items == 1 && maySetBack && disposition == .setBack(Self.ids[0]))
+      default: Issue.record("\(decision)")
+      }
+    }
+  }
+
+  @Test(
+    "an attempt leaves doubt only if the packet left whole and nothing says that it was not taken",
+    arguments: [
+      (.unavailable(status: 504, cause: "", retryAfter: nil), true), (.noReceipt(status: 200), true),
+      (.unprovenRefusal(status: 413, message: ""), false), (.unproven(status: 413), false),
+      (.unprovenRefusal(status: 400, message: ""), true), (.tooLarge(status: 413, message: ""), false),
+      (.unacceptable(status: 422, message: ""), false), (.misconfigured(status: 404, code: nil, message: ""), true),
+      (.cancelled, true),
+    ] as [(DeliveryOutcome.Verdict, Bool)])
+  func doubt(verdict: DeliveryOutcome.Verdict, isLeft: Bool) {
+    #expect(DeliveryOutcome(verdict, mayHaveLeft: true, bytesSent: 1500).leavesDoubt(bodyBytes: 1000) == isLeft)
+    #expect(!DeliveryOutcome(verdict, mayHaveLeft: true, bytesSent: 999).leavesDoubt(bodyBytes: 1000), "not whole")
+    #expect(!DeliveryOutcome(verdict, mayHaveLeft: false).leavesDoubt(bodyBytes: 0))
+  }
+
   @Test("what the collector may have had and forgotten becomes dead letters, whole") func tooOld() {
     let cause = Disposition.DeadCause(status: 410, message: "m", unixMilliseconds: 5000, attempts: 3)
     let (result, made) = Self.settle(.tooOld(message: "m"), items: 100)

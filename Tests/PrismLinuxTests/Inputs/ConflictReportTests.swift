@@ -23,6 +23,7 @@ import Testing
       whenCommitted(group.submissions.map { _ in .refused(.stopping) })
     }
 
+    func refuse(_ refusal: Refusal, count: Int, type: String?, namespace: String?) async {}
     func reserve(bytes: Int, userID: UInt32) async -> MemoryRoom? { nil }
     func note(_ key: String, of namespace: NamespaceName) async -> [UInt8]? { nil }
   }

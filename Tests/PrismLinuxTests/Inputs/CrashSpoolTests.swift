@@ -157,7 +157,7 @@ import Testing
   @Test("folders, links and pipes are deleted and counted, and keep no report waiting") func foreignNames()
     async throws
   {
-    for number in 0..<3000 { mkdir(folder("\(number)"), 0o700) }
+    for number in 0..<300 { mkdir(folder("\(number)"), 0o700) }
     symlink("/etc/passwd", folder("prism.net.link.json"))
     mkfifo(folder("pipe"), 0o600)
     mkdir(folder("full"), 0o700)
@@ -167,7 +167,7 @@ import Testing
       try leave(#"{"n":1}"#, as: "prism.net.victim.json")
       try await eventually("the report is taken") { rig.sink.rowCount == 1 }
       try await eventually("the rest is deleted") { names == ["full", "lost+found"] }
-      try await eventually("each is counted") { count(of: 415) == 3002 }
+      try await eventually("each is counted") { count(of: 415) == 302 }
       #expect(lines.withLock { $0.contains { $0.contains("can't be deleted") && $0.contains("full") } })
     }
   }
@@ -209,7 +209,7 @@ import Testing
       try await eventually("it is logged") { lines.withLock { $0.contains { $0.contains("chmod 3733") } } }
       #expect(rig.sink.rowCount == 0)
       chmod(folder.path, 0o3733)  // inotify reports it
-      try await eventually("it is taken") { rig.sink.rowCount == 1 }
+      try await eventually("it is taken") { rig.sink.rowCount == 1 && names.isEmpty }
       await spool.follow(.init())
       try leave(#"{"n":2}"#, as: "prism.net.b.json")
       #expect(names == ["prism.net.b.json"], "the spool is off")

@@ -13,7 +13,10 @@ import Testing
       ("shop.app.Crash.v2.a_1.payload", "shop app.Crash.v2 a_1 payload"),
       ("shop.appCrash.json", ""), ("shop.appCrash.a.json.tmp", ""), ("shop.appCrash.a.payload.tmp", ""),
       ("shop.appCrash..json", ""), ("..a.json", ""), ("shop..a.json", ""), ("sh op.appCrash.a.json", ""),
-      ("shop.app*.a.json", ""), ("shop.appCrash.ä.json", ""), ("json", ""), ("", ""), ("shop.appCrash.a.JSON", ""),
+      ("shop.app*.a.json", ""), ("shop.appCrash.ä.json", "shop appCrash _c3_a4 meta"),
+      ("shop.appCrash.a+b.json", "shop appCrash a_2bb meta"),
+      ("shop.appCrash.a+b.payload", "shop appCrash a_2bb payload"), ("json", ""), ("", ""),
+      ("shop.appCrash.a.JSON", ""),
       ("shop.appCrash.a.json.refused", ""),
     ])
   func names(name: String, parts: String) {

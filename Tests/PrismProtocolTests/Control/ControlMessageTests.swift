@@ -7,7 +7,7 @@ struct ControlMessageTests {
     "time": "2026-11-21T10:20:30.456Z", "status": 503, "code": .null, "cause": "answered 503",
   ]
   private static let queue: JSONValue = [
-    "waiting": 1, "claimed": 2, "dead": 3, "bytes": 4, "keptBytes": 6, "oldestAgeSeconds": 5,
+    "waiting": 1, "claimed": 2, "dead": 3, "bytes": 4, "keptBytes": 6, "setBack": 7, "oldestAgeSeconds": 5,
     "ledger": [
       "stored": 26, "waiting": 1, "claimed": 2, "delivered": 3, "expired": 4, "evicted": 5, "cleared": 1, "dead": 3,
       "removed": 1, "corrupt": 1, "kept": 3, "overwritten": 2,
@@ -35,7 +35,7 @@ struct ControlMessageTests {
     "nextAskInSeconds": 9, "namespaces": ["shop"], "probation": ["shop": ["triedSeconds": 60]], "takenBack": ["pay"],
   ]
   private static let status: JSONValue = [
-    "version": "1", "nextStep": "run it", "uptimeSeconds": 2, "generation": 3, "configFaults": ["f"],
+    "version": "1", "nextStep": "run it", "uptimeSeconds": 2, "generation": 3, "configFaults": ["f"], "faults": ["g"],
     "network": ["kind": "metered", "interface": .null], "memory": ["residentBytes": 1, "virtualBytes": 2],
     "remote": remote, "storeBytes": 4,
     "store": [

@@ -56,7 +56,10 @@ struct RequestScannerTests {
       (#"{"type":"a","namespace":null,"meta":{}}"#, "`namespace` must be a string"),
       (#"{"type":"a","type":"a","meta":{}}"#, "`type` occurs twice"),
       (#"{"type":"a","\u0074ype":"a","meta":{}}"#, "`type` occurs twice"),
-      (#"{"type":"a","metta":{}}"#, "unknown field `metta`"),
+      (
+        #"{"type":"a","metta":{}}"#,
+        "unknown field `metta`; known are namespace, type, meta, payloadBytes, payload, reportId, createdTime"
+      ),
       (#"{"type":"a","payloadBytes":-1}"#, "`payloadBytes` must be a whole number of bytes, 0 or more"),
       (#"{"type":"a","payloadBytes":1.5}"#, "`payloadBytes` must be a whole number of bytes, 0 or more"),
       (#"{"type":"a","payloadBytes":"5"}"#, "`payloadBytes` must be a number"),

@@ -219,7 +219,7 @@ extension ModelStore {
       let rows = queue.packets.remove(at: index).rows
       queue.dead += rows
       queue.ledger.move(rows.count, from: .claimed, to: .dead)
-    case .released(let id):
+    case .released(let id), .setBack(let id):
       guard let index = index(id) else { return }
       let rows = queue.packets.remove(at: index).rows
       queue.waiting = (queue.waiting + rows).sorted { $0.id < $1.id }

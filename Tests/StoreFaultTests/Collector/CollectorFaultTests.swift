@@ -57,6 +57,9 @@ extension StoreFaults {
         let store = try rebuilt.open()
         let verdict = try await Self.verdict(store, points.last { $0.point <= point }?.known ?? PacketWorkload())
         #expect(verdict.isClean, "after event \(point): \(verdict)")
+        let (taken, reports) = (try await PacketStoreFolder.taken(store), try await PacketStoreFolder.reports(store))
+        let expected = [Int64](repeating: Int64(reports.count), count: 2)
+        #expect(taken == expected, "after event \(point): a quota counts what is stored")
         #expect(!Self.isSetAside(rebuilt), "after event \(point): a sound database is set aside")
         await store.close()
       }

@@ -139,7 +139,7 @@ extension StoreFaults {
         let device = report.createdTime.flatMap { devices.removeValue(forKey: Int($0)) }
         #expect(report.device == device && report.namespace == "prism" && report.kind == RowKind.meta.name, "\(what)")
       }
-      let queries = try #require(store.queries)
+      let queries = store.queries
       #expect(
         Set(try await queries.streams(.everything, of: nil, limit: 100).map(\.device)).isSubset(of: Self.devices),
         "\(what)")
@@ -156,7 +156,7 @@ extension StoreFaults {
       let byte = try #require(try page.bytes(of: path).randomElement(using: &random))
       FileDamage.flip(at: byte.place, bit: 0).apply(to: path, using: &random)
       let store = try rig.open()
-      let queries = try #require(store.queries)
+      let queries = store.queries
       func setAside() -> Int {
         rig.folder.names.count {
           $0.hasPrefix("collector.db.damaged-") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm")

@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
@@ -106,7 +107,21 @@ final class PacketStoreFolder {
   func open(vfs: String? = nil) throws -> SQLitePacketStore {
     var options = SQLitePacketStore.Options(folder: folder.path, log: Logger(write: { _ in }))
     (options.vfs, options.time) = (vfs, time)
+    var limits = CollectorConfiguration.Limits()
+    limits.quotas = [.init(namespace: "*", rowsMax: 1_000_000)]
+    options.quotas = Quotas(limits)
     return try SQLitePacketStore(options)
+  }
+
+  /// The rows that its namespace ever took, and those that its devices took today.
+  static func taken(_ store: SQLitePacketStore) async throws -> [Int64] {
+    try await store.readers.reports.read { reader in
+      let mask = (1 << Quotas.countBits) - 1
+      return try [
+        "SELECT sum(value) FROM facts WHERE name = 'quota prism'",
+        "SELECT sum(value & \(mask)) FROM facts WHERE name LIKE 'day rows %'",
+      ].map { try reader.statements.integer($0) ?? 0 }
+    }
   }
 
   /// Every report that is there, when all that can be brought over was.

@@ -70,6 +70,16 @@ import Testing
     #expect(await rig.fields("setting", "a") == #"{"n":4}"#)
   }
 
+  @Test("a change here is sent by this clock, also of a record that came from a server with a later one")
+  func clockBehind() async throws {
+    var rig = try await Self.rig()
+    rig.clockAhead = -600_000
+    let update = DownOperation(2, "setting", "7", #"{"n":3}"#, time: Self.now + 599_000)
+    _ = try await rig.apply("setting", [update])
+    _ = await rig.put("setting", "a", ["n": 4])
+    #expect(try await rig.upload().map(\.changedTime) == [Self.now], "the collector takes the clock's error off it")
+  }
+
   @Test("the same change on both sides is no conflict, and nothing is sent") func same() async throws {
     let rig = try await Self.rig()
     _ = await rig.put("setting", "a", ["n": 2, "m": ["x": 1]])

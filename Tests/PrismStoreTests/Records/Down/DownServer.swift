@@ -54,6 +54,8 @@ struct DownServer: HistoryServer {
   init(_ tables: [RecordTable], isEntangled: Bool = false) { (self.tables, self.isEntangled) = (tables, isEntangled) }
 
   func rows(of table: RecordTableName) -> [RecordID: JSONValue] { (rows[table] ?? [:]).mapValues(\.fields) }
+  /// The device's names of its records.
+  func localIDs(of table: RecordTableName) -> [String] { (rows[table] ?? [:]).values.compactMap { $0.localID?.text } }
   mutating func advance() { now += 1000 }
   /// Whether it took the packet.
   func hasTaken(_ packet: PacketID) -> Bool { answers[packet] != nil }

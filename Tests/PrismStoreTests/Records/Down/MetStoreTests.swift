@@ -106,6 +106,41 @@ import Testing
     #expect(await rig.store.records.store(of: Rig.shop)?.kept[DownRig.price.name] == nil, "it has all that is here")
   }
 
+  @Test("the deletions that a store lost are sent again, but for what came back since") func deletions() async throws {
+    var rig = try await Self.rig()
+    for id in ["a", "b", "c"] { _ = await rig.put("setting", id, ["n": 1]) }
+    _ = try await rig.upload()
+    let given = try #require(await rig.record("setting", "a")?.serverID)
+    for id in ["a", "b", "c"] { await rig.delete("setting", id) }
+    _ = try await rig.upload()
+    _ = await rig.put("setting", "b", ["n": 2])
+    _ = try await rig.upload()
+    try await rig.records.restart(isKill: true)
+    #expect(try await rig.upload().isEmpty, "the store has carried them out")
+    #expect(try await rig.meet(Self.first, knowsLess: true) == .knowsLess)
+    try await rig.markAll()
+    let back = DownRecord(id: given, localID: RecordID("a"), fields: Array(#"{"n":1}"#.utf8), time: 1)
+    try await rig.take("setting", [back, DownRecord("s", #"{"n":1}"#, time: 1)], sequence: 6)
+    let ids = await rig.ids("setting")
+    #expect(ids == ["b", "mine", "s"], "\(ids)")
+    let sent = try await rig.upload().map { "\($0.kind.name) \($0.id)" }
+    #expect(sent.sorted() == ["delete a", "delete c", "insert b", "insert mine"], "\(sent)")
+    #expect(try await rig.meet(Self.other) == .other, "they are kept on")
+    try await rig.markAll()
+    #expect(try await rig.upload().count { $0.kind == .delete } == 2)
+  }
+
+  @Test("a record that is deleted before another store heard of it is deleted there, too") func forgotten() async throws
+  {
+    let rig = try await Self.rig()
+    #expect(try await rig.meet(Self.first, knowsLess: true) == .knowsLess)
+    try await rig.markAll()
+    await rig.delete("setting", "mine")
+    _ = await rig.put("setting", "new", ["n": 1])
+    await rig.delete("setting", "new")
+    #expect(try await rig.upload().map { "\($0.kind.name) \($0.id)" }.sorted() == ["delete mine", "insert s"])
+  }
+
   @Test("a table that the store never had is no empty one") func unheard() async throws {
     let rig = try await Self.rig()
     #expect(try await rig.take("price", [], sequence: 6, isUnheard: true).kept == 2)

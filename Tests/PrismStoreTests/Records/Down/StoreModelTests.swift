@@ -171,6 +171,11 @@ struct StoreModel {
       if try await rig.records.claim(items: 3, tables: rig.tables) == nil, !(await isMarking) { break }
     }
     if let lost = await lost() { return lost }
+    // A record that was deleted here is at no store that had it before.
+    let parts = await rig.ids("part")
+    if let id = servers[current]!.localIDs(of: Self.part.name).first(where: { !parts.contains($0) }) {
+      return "part/\(id) stays at the store"
+    }
     for table in [rig["setting"], Self.part] {
       let rows = servers[current]!.rows(of: table.name)
       // One that has a store's name is what an older state of a store had of a record that was deleted here.
