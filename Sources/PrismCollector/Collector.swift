@@ -94,7 +94,8 @@ public final class Collector: Sendable {
     var (known, isProven): (Delivery?, Bool) = (nil, false)
     do throws(CollectorRefusal) {
       if !isCarried { try await access.checkSender(request) }
-      let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : request.arrivalTime(by: time))
+      let arrivalTime = request.arrivalTime(by: time) + store.figures.clockAheadSeconds * 1000
+      let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : arrivalTime)
       known = delivery
       let sender = SenderCheck(devices, delivery)
       if !isCarried { try devices.check(sender.device) }

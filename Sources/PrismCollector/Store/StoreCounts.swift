@@ -6,6 +6,8 @@ struct StoreCounts: Sendable, Equatable {
 
   /// Which store took the last group; nil: it took no group.
   var mark: StoreMark?
+  /// Seconds that the database's clock is ahead of this machine's; it judges the times of devices.
+  var clockAheadSeconds: Int64 = 0
   private(set) var groups = 0
   private(set) var packets = 0
   /// Groups that were tried again after a deadlock or a serialization failure.

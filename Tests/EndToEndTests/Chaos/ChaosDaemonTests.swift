@@ -44,6 +44,7 @@ struct ChaosDaemonTests {
       try await harness.waitUntilSent(Self.names)
       chaos.becomeHonest()
       _ = try await harness.prismctl("dead", "requeue", "--all")
+      _ = try await harness.prismctl("flush")
       try await harness.waitUntilSent(Self.names)
       #expect(chaos.violations == [])
       for name in Self.names {

@@ -19,13 +19,15 @@ extension Harness {
     }
   }
 
-  /// Waits until nothing of these namespaces waits or is on its way.
+  /// Waits until nothing of these namespaces waits or is on its way, but what a proxy's 413 set back for ten minutes.
   func waitUntilSent(_ namespaces: [String]) async throws {
     try await waitUntil("everything of \(namespaces) is sent") {
       let status = try await self.status()
       return namespaces.allSatisfy { namespace in
         ["meta", "payload"].allSatisfy { kind in
-          ["waiting", "claimed"].allSatisfy { Self.rows(status, namespace, kind, $0) == 0 }
+          let setBack = status["namespaces"]?[namespace]?[kind]?["setBack"]?.int ?? 0
+          return Self.rows(status, namespace, kind, "waiting") == setBack
+            && Self.rows(status, namespace, kind, "claimed") == 0
         }
       }
     }

@@ -105,6 +105,7 @@ struct DayAllowanceTests {
     #expect(try await store.numbers().count == 2)
     #expect(store.warnings.contains { $0.hasPrefix("the database's clock differs from this machine's by ") })
     #expect(store.failure == nil)
+    #expect(abs(store.figures.clockAheadSeconds + milliseconds / 1000) < 30)
     time.stepWallClock(milliseconds: -milliseconds)
     while try await store.maintain() {}
     #expect(try await store.numbers().count == 1)

@@ -20,6 +20,35 @@ struct PostgreSQLStoreTests {
     return PacketID(unixMilliseconds: SystemTime().unixMilliseconds - milliseconds, using: &random)
   }
 
+  @Test("the first question after the server ended its connections has its answer, and the upkeep goes on")
+  func endedConnections() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store()
+    _ = try await store.take(StoreRig.packet([1, 2]))
+    _ = try await store.maintain()
+    #expect(try await store.numbers() == [1, 2])
+    _ = try await rig.sql(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(rig.database)' AND pid <> pg_backend_pid()"
+    )
+    #expect(try await store.numbers() == [1, 2])
+    _ = try await store.maintain()
+    await store.close()
+  }
+
+  @Test("blocks that an erasure holds for long make no fault of the upkeep") func heldBlocks() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store()
+    _ = try await store.take(StoreRig.packet([1]))
+    let setup = PostgreSQLSetup(target: try PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(60))
+    let driver = PostgreSQLDriver(setup)
+    try driver.begin(isWriting: true)
+    try StoreTables(driver).lockBlocks()
+    while try await store.maintain() {}
+    #expect(store.warnings == [])
+    driver.rollBack()
+    await store.close()
+  }
+
   @Test("replicas that start at once make the tables once, and days ahead")
   func migrates() async throws {
     let rig = try await PostgreSQLRig()

@@ -49,7 +49,8 @@ extension BlockReader {
 
 extension StoreTables {
   /// One transaction at a time rewrites blocks, of all processes: two would read the same ones, and write blocks that overlap.
-  func lockBlocks() throws { try statements.driver.lock("blocks", isShared: false) }
+  func lockBlocks() throws { try statements.driver.lock(Self.blocksLock, isShared: false) }
+  static var blocksLock: String { "blocks" }
 
   /// Puts what stays in the place of a block, and deletes the payloads and dead letters of what is erased.
   /// - Returns: false: the block is no longer as it was read, and nothing is changed.

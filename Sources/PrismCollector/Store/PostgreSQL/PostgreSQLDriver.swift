@@ -31,9 +31,12 @@ final class PostgreSQLDriver: SQLDriver {
   func close() { connection = nil }
 
   func horizon() throws -> Int64 {
-    try connect()
-    guard case .integer(let id) = try rows("SELECT prism_horizon()", []).first?.first else { return 0 }
-    return id
+    try first { connection in
+      guard case .integer(let id) = try connection.query("SELECT prism_horizon()", [], by: by).value(0, 0) else {
+        return 0
+      }
+      return id
+    }
   }
 
   private func connect() throws {
@@ -43,8 +46,19 @@ final class PostgreSQLDriver: SQLDriver {
   }
 
   func begin(isWriting: Bool) throws {
+    try first { connection in try connection.begin(isWriting ? "" : Self.readingMode, by: by) }
+  }
+
+  /// Runs what comes first on a connection. One that ended since the transaction before, as at a restart of the server, is
+  /// made again: it was asked for nothing yet.
+  private func first<Result>(_ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
+    let isKept = connection != nil
     try connect()
-    try keeping { connection in try connection.begin(isWriting ? "" : Self.readingMode, by: by) }
+    do { return try keeping(body) } catch let error as PostgreSQLError where isKept && error.kind != .late {
+      guard connection == nil else { throw error }
+      try connect()
+      return try keeping(body)
+    }
   }
 
   func commit() throws { try keeping { connection in try connection.commit(by: by) } }

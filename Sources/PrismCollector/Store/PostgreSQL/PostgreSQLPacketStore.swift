@@ -145,8 +145,8 @@ actor PostgreSQLPacketStore: ReadStore {
     if isClosed || recovery != nil { return false }
     do {
       let isMoreDue = try await upkeep.slice()
-      let skipped = await upkeep.skipped
-      health.count { $0.skipped = skipped }
+      let (skipped, ahead) = (await upkeep.skipped, await upkeep.clockAheadSeconds)
+      health.count { ($0.skipped, $0.clockAheadSeconds) = (skipped, ahead) }
       let (isLate, clock) = (await upkeep.isOverLag, await upkeep.clockWarning)
       health.warn((clock.map { [$0] } ?? []) + (isLate && options.retention.onLag == .hold ? [LagPolicy.warning] : []))
       if let clock {

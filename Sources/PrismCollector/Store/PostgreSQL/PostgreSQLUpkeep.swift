@@ -25,8 +25,8 @@ actor PostgreSQLUpkeep {
   private let log: Logger
   /// Up to here, in uptime, this replica's service is noted.
   private var servedUntil: Duration
-  /// Why nothing is dropped: the two clocks; nil: they agree.
-  private(set) var clockWarning: String?
+  /// The database's clock before this machine's.
+  private(set) var clockAheadSeconds: Int64 = 0
   private var quiet: QuietWork
   /// Days that are due wait for an output, and have too many bytes.
   private(set) var isOverLag = false
@@ -41,6 +41,14 @@ actor PostgreSQLUpkeep {
   }
 
   func close() { session.close() }
+
+  /// Why nothing is dropped: the two clocks; nil: they agree.
+  var clockWarning: String? {
+    guard abs(clockAheadSeconds) > Self.differenceMax else { return nil }
+    return
+      "the database's clock differs from this machine's by \(clockAheadSeconds) s: no day is dropped until they agree "
+      + "within \(Self.differenceMax) s"
+  }
 
   /// - Returns: whether more is due at once.
   func slice() throws -> Bool {
@@ -60,12 +68,8 @@ actor PostgreSQLUpkeep {
   private func noteService() throws -> Bool {
     try step { statements in
       let (own, seconds) = (time.unixMilliseconds / 1000, (time.uptime - servedUntil).components.seconds)
-      let difference = try PostgreSQLDays(statements: statements).noteService(ownSeconds: seconds) - own
+      clockAheadSeconds = try PostgreSQLDays(statements: statements).noteService(ownSeconds: seconds) - own
       servedUntil += .seconds(seconds)
-      clockWarning =
-        abs(difference) > Self.differenceMax
-        ? "the database's clock differs from this machine's by \(difference) s: no day is dropped until they agree within "
-          + "\(Self.differenceMax) s" : nil
       return true
     }
   }
@@ -85,9 +89,7 @@ actor PostgreSQLUpkeep {
 
   private func deleteByRule() throws -> Bool {
     guard !retention.rules.isEmpty else { return false }
-    return try step { statements in
-      let tables = StoreTables(statements)
-      try tables.lockBlocks()
+    return try rewriteBlocks { statements, tables in
       let days = try PostgreSQLDays(statements: statements).ruled(retention, end: try statements.driver.horizon())
       guard let work = try quiet.retention.work(in: days, statements) else { return false }
       let found = try quiet.blocks.next(work, of: quiet.retention, in: tables)
@@ -97,9 +99,7 @@ actor PostgreSQLUpkeep {
   }
 
   private func merge() throws -> Bool {
-    try step { statements in
-      let tables = StoreTables(statements)
-      try tables.lockBlocks()
+    try rewriteBlocks { statements, tables in
       let found = try quiet.blocks.merge(
         after: try statements.fact(Self.mergedFact) ?? 0, before: try statements.driver.horizon(),
         day: { $0.received.lowerBound / 86_400_000 }, of: tables)
@@ -143,6 +143,17 @@ actor PostgreSQLUpkeep {
     }
     while try step({ try Quotas.forgetDays(served: $0.fact(ServiceTime.fact) ?? 0, $0) }) {}
     quiet.prunedAt = time.uptime
+  }
+
+  private static let blocks =
+    "SELECT pg_try_advisory_xact_lock(\(PostgreSQLSchema.textLockClass), hashtext('\(StoreTables.blocksLock)'))"
+
+  /// Rewrites blocks, unless an erasure does, which may last.
+  private func rewriteBlocks(_ body: (SQLStatements, StoreTables) throws -> Bool) throws -> Bool {
+    try step { statements in
+      guard try statements.integer(Self.blocks) == 1 else { return false }
+      return try body(statements, StoreTables(statements))
+    }
   }
 
   /// Runs one transaction, where no other replica does. A wait for its locks is short: packets would wait
