@@ -142,6 +142,12 @@ static inline const char *prism_curl_content_type(CURL *easy) {
   return curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK ? type : NULL;
 }
 
+/// A header of the answer, valid until the handle's next transfer; NULL: it has no such header.
+static inline const char *prism_curl_header(CURL *easy, const char *name) {
+  struct curl_header *header = NULL;
+  return curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK ? header->value : NULL;
+}
+
 /// A certificate that another side gave: of whom it is, who signed it, and when it is valid.
 typedef struct {
   uint64_t transfer;

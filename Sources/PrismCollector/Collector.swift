@@ -109,20 +109,17 @@ public final class Collector: Sendable {
         reports: isDuplicate || applied != nil ? 0 : packet.rows.count, bytes: request.body.count)
       if !isDuplicate { packet.note(in: self) }
       applied?.note(in: self, from: delivery.context)
-      let members =
-        (applied?.receipt.members ?? []) + StoreReceipt(store: store.figures.mark, isChainBroken: isBroken).members
-      let body = JSONValue.object([.init("duplicate", .bool(isDuplicate))] + members)
-      return HTTPResponse(
-        status: 200, contentType: "application/json",
-        headers: [
-          ("Prism-Receipt", try openers.receipt(for: delivery, answer: Array((body.text + "\n").utf8))),
-          ("Prism-Accept", "\(PacketEncoding.zstd.rawValue), \(PacketForm.columns.rawValue)"),
-          ("Prism-Window", String(HeldPackets.countOfDeviceMax)),
-        ] + openers.dictionaryHeaders(delivery.context.namespace) + (await versionHeaders()) + (applied?.headers ?? []),
-        text: body.text + "\n")
+      return try await accepted(delivery, isDuplicate: isDuplicate, isBroken: isBroken, applied)
     } catch {
       var refusal = error
       if isProven { refusal.sender = known?.context }
+      if refusal.isForGood, let known, known.context.kind.isReport,
+        (try? await store.has(known.context.packetID, of: StreamID(known.context))) == true
+      {
+        // It was taken under other limits, as by a replica with more memory: its sender must not split it now.
+        counts.count(known.context.namespace, outcome: "duplicate", reports: 0, bytes: request.body.count)
+        return try await accepted(known, isDuplicate: true)
+      }
       counts.count(
         refusal.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
       refusals.add(refusal, from: request.peer.address)
@@ -133,6 +130,22 @@ public final class Collector: Sendable {
       }
       throw refusal
     }
+  }
+
+  private func accepted(
+    _ delivery: Delivery, isDuplicate: Bool, isBroken: Bool = false, _ applied: RecordApplied? = nil
+  ) async throws(CollectorRefusal) -> HTTPResponse {
+    let members =
+      (applied?.receipt.members ?? []) + StoreReceipt(store: store.figures.mark, isChainBroken: isBroken).members
+    let body = JSONValue.object([.init("duplicate", .bool(isDuplicate))] + members)
+    return HTTPResponse(
+      status: 200, contentType: "application/json",
+      headers: [
+        ("Prism-Receipt", try openers.receipt(for: delivery, answer: Array((body.text + "\n").utf8))),
+        ("Prism-Accept", "\(PacketEncoding.zstd.rawValue), \(PacketForm.columns.rawValue)"),
+        ("Prism-Window", String(HeldPackets.countOfDeviceMax)),
+      ] + openers.dictionaryHeaders(delivery.context.namespace) + (await versionHeaders()) + (applied?.headers ?? []),
+      text: body.text + "\n")
   }
 
   /// - Returns: whether it was stored before, whether the one before it is missing, and the result of operations on records.

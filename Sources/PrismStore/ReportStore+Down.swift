@@ -76,9 +76,15 @@ extension ReportStore {
 }
 
 extension ReportStore {
-  /// The commands that are remembered, by their ids.
-  public func commandMarks(of namespace: NamespaceName) throws(StoreError) -> [RecordID: CommandMark] {
-    try read { (transaction) throws(SQLiteError) in try CommandBook(transaction).marks(of: namespace) }
+  /// The commands that are remembered, by their ids. Those that expire up to `forgottenThrough`, in milliseconds since 1970, may
+  /// be forgotten.
+  public func commandMarks(
+    of namespace: NamespaceName
+  ) throws(StoreError) -> (marks: [RecordID: CommandMark], forgottenThrough: Int64) {
+    try read { (transaction) throws(SQLiteError) in
+      let book = CommandBook(transaction)
+      return (try book.marks(of: namespace), try book.forgottenThrough(namespace))
+    }
   }
 
   /// A page of the records of commands, by their ids. - Parameter after: the last id of the page before; nil for the first.
@@ -112,8 +118,8 @@ extension ReportStore {
     }
   }
 
-  /// Forgets commands that are expired.
-  public func forget(_ commands: [RecordID], of namespace: NamespaceName) throws(StoreError) {
+  /// Forgets commands that are expired. - Parameter commands: no other one that expires as early begins from now on.
+  public func forget(_ commands: [RecordID: CommandMark], of namespace: NamespaceName) throws(StoreError) {
     try write { (transaction) throws(SQLiteError) in try CommandBook(transaction).forget(commands, of: namespace) }
   }
 }

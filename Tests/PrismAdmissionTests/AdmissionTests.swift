@@ -30,6 +30,8 @@ struct AdmissionTests {
       (#"{"namespace":"no name","type":"?","meta":{}}"#, "unknown_namespace"),
       (#"{"namespace":"mute","type":"?","meta":{}}"#, "gather_off"),
       (#"{"namespace":"shop","type":"?","meta":{}}"#, "unknown_type"),
+      (#"{"namespace":"shop","type":"appHealth","meta":{"a":1}}"#, "forbidden"),
+      (#"{"namespace":"shop","type":"ringHealth","meta":{"a":1}}"#, "forbidden"),
       (#"{"namespace":"shop","type":"order","meta":{}}"#, "bad_request"),
       (#"{"namespace":"shop","type":"order"}"#, "bad_request"),
       (#"{"namespace":"shop","type":"order","meta":[1]}"#, "bad_request"),

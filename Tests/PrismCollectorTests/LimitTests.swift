@@ -69,6 +69,25 @@ struct LimitTests {
     #expect(try await Self.refusal(of: [0x7B, 0x7D], payloads: [zeros], itemCount: 1) == nil)
   }
 
+  @Test("a packet that was taken is a duplicate for a collector with less memory, which refuses others like it")
+  func lessMemory() async throws {
+    let (folder, context) = (TemporaryFolder(), CollectorTests.context(.payload))
+    let zeros = [UInt8](repeating: 0, count: 8 << 20)
+    func answer(_ context: PacketContext, memoryMByte: Int) async throws -> HTTPResponse {
+      var options = CollectorOptions(state: folder.path, keys: ["main": CollectorTests.key])
+      options.memoryBytes = memoryMByte << 20
+      let collector = try Collector(options, time: ManualTime(), log: Logger(write: { _ in }))
+      let answer = await collector.answer(try CollectorTests.request(context, metas: ["{}"], payloads: [zeros]))
+      await collector.close()
+      return answer
+    }
+    #expect(try await answer(context, memoryMByte: 64).status == 200)
+    let again = try await answer(context, memoryMByte: 4)
+    #expect(again.status == 200 && (try JSONValue(parsing: again.body))["duplicate"]?.bool == true)
+    #expect(again.headers.contains { $0.name == "Prism-Receipt" })
+    #expect(try await answer(CollectorTests.context(.payload), memoryMByte: 4).status == 413)
+  }
+
   @Test("a sealed payload that is larger than all memory stays sealed, and its packet is taken", arguments: [4, 64])
   func sealed(memoryMByte: Int) async throws {
     let (key, context) = (try SealingPrivateKey(), CollectorTests.context(.payload))

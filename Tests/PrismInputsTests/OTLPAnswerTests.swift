@@ -4,6 +4,7 @@ import Testing
 @testable import PrismInputs
 
 @Suite struct OTLPAnswerTests {
+  private static let awaitedType = Refusal(.unknownType, "the type is not in the list yet", retryMilliseconds: 2000)
   private static let unknownType = Refusal(.unknownType, "the type is not in the monitorList of otel")
   private static let tooLarge = Refusal(.metaTooLarge, "the merged meta has 20000 bytes")
 
@@ -11,6 +12,7 @@ import Testing
     "the answers to the records decide the status",
     arguments: [
       (5, [], 200, nil), (5, [(unknownType, 2)], 200, nil), (0, [(unknownType, 2)], 400, nil),
+      (0, [(awaitedType, 2)], 503, 2),
       (0, [(Refusal(.forbidden, "no"), 1)], 403, nil), (0, [(tooLarge, 1)], 400, nil),
       (3, [(Refusal(.storeFull, "full"), 1)], 429, 5),
       (3, [(unknownType, 1), (Refusal(.diskFull, "full"), 1)], 503, 5),

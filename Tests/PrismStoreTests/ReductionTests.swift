@@ -17,12 +17,12 @@ import Testing
   @discardableResult
   private func store(
     _ numbers: some Sequence<Int>, in store: ReportStore, _ rule: ReportReduction = rule(), app: String = "pos",
-    priority: Priority = .rest, ids: [String]? = nil,
+    priority: Priority = .rest, ids: [String]? = nil, userID: UInt32 = 1000,
     quota: StoreQuota = StoreQuota(bytesMax: 1 << 30, evictsOldest: false)
   ) async throws -> BatchOutcome {
     let batch = rig.batch(
       numbers, of: Rig.click, priority: priority, ids: ids, quota: quota,
-      context: CommonContext(members: Array("\"APP_NAME\":\"\(app)\"".utf8)))
+      context: CommonContext(members: Array("\"APP_NAME\":\"\(app)\"".utf8)), from: userID)
     let outcome = await store.append([batch], rules: [Rig.shop: ReportRules(reductions: [rule])])
     guard case .committed(let outcomes) = outcome else { throw ModelFailure("not taken") }
     return outcomes[0]
@@ -130,6 +130,17 @@ import Testing
     let rows = try await leave(store)
     #expect(rows.count == ReportReduction.groupsMax + 1)
     #expect(rows.filter { $0.numbers["others"] == true }.map { $0.numbers["count"] } == [5])
+    await store.close()
+  }
+
+  @Test("one user's groups leave room for those of others") func shares() async throws {
+    let store = try await rig.open()
+    let rule = Self.rule { $0.by = ["n"] }
+    try await self.store(0..<ReportReduction.groupsMax + 5, in: store, rule)
+    try await self.store(0..<80, in: store, rule, userID: 2000)
+    let rows = try await leave(store)
+    #expect(rows.count == ReportReduction.groupsMax + 1 + 63 + 1)
+    #expect(rows.filter { $0.numbers["others"] == true }.compactMap { $0.numbers["count"]?.int }.sorted() == [5, 17])
     await store.close()
   }
 

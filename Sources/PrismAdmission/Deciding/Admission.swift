@@ -124,6 +124,7 @@ public enum Admission {
   ) throws(Refusal) -> Bool {
     let payload = report.payload
     guard payload != .none else { return false }
+    if report.isPayloadUnread { return true }
     guard accepted.namespace.uploadsPayloads(of: accepted.type) else { return true }
     let rules = accepted.namespace.payloads
     guard payload.bytes(in: line) > rules.bytesMax else { return false }

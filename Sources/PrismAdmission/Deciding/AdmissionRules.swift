@@ -87,16 +87,17 @@ public final class AdmissionRules: Sendable {
     }
 
     /// - Returns: nil if neither a name nor a pattern of the monitor list means it, or too many types came by patterns.
-    func index(ofType type: String) -> Int? {
-      types.indexByName[type] ?? metTypes?.index(of: type).map { types.count + $0 }
+    func index(ofType type: String, from userID: UInt32) -> Int? {
+      types.indexByName[type] ?? metTypes?.index(of: type, from: userID).map { types.count + $0 }
     }
 
     /// The refusal of a type that is not in the list; it names the known types nearest to it.
-    func unknownType(_ type: String) -> Refusal {
-      if metTypes?.isFull == true {
+    func unknownType(_ type: String, from userID: UInt32) -> Refusal {
+      if metTypes?.hasRoom(for: userID) == false {
         return Refusal(
           .unknownType,
-          "\(name) took \(MetTypes.typesMax) types by patterns of its monitorList, and takes no further ones")
+          "\(name) took \(MetTypes.typesMax) types by patterns of its monitorList, and takes no further ones of this user"
+        )
       }
       return Refusal(
         .unknownType, "the type is not in the monitorList of \(name); \(nearTypes.advice(on: type))")

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismConfig
 import PrismProtocol
 import Synchronization
@@ -13,7 +14,14 @@ final class MetTypes: Sendable {
 
   private struct State {
     var types: [Met] = []
+    /// That each user brought.
+    var counts: [UInt32: Int] = [:]
     var indexByType: [String: Int] = [:]
+
+    func hasRoom(_ userID: UInt32) -> Bool {
+      let taken = types.count - (indexByType[ReportType.other.text] == nil ? 0 : 1)
+      return SharedPlaces(most: MetTypes.typesMax).hasRoom(taken: taken) { counts[userID] ?? 0 }
+    }
   }
 
   /// A client can make up types: each is remembered here, and in the database for good. `other` is taken beside them.
@@ -28,20 +36,20 @@ final class MetTypes: Sendable {
     self.list = list
   }
 
-  var isFull: Bool { state.withLock { $0.types.count >= Self.typesMax } }
+  func hasRoom(for userID: UInt32) -> Bool { state.withLock { $0.hasRoom(userID) } }
 
   subscript(index: Int) -> Met? { state.withLock { $0.types.indices.contains(index) ? $0.types[index] : nil } }
 
-  /// nil: no pattern means it, it is no type's name, or it is one too many.
-  func index(of text: String) -> Int? {
+  /// nil: no pattern means it, it is no type's name, or it is one too many. - Parameter userID: that it came from.
+  func index(of text: String, from userID: UInt32) -> Int? {
     if let known = state.withLock({ $0.indexByType[text] }) { return known }
     guard let type = ReportType(text), let entry = list.entry(for: type),
       let place = list.firstIndex(where: { $0.type == entry.type })
     else { return nil }
     return state.withLock { state in
       if let known = state.indexByType[text] { return known }
-      let others = state.indexByType[ReportType.other.text] == nil ? 0 : 1
-      guard type == .other || state.types.count - others < Self.typesMax else { return nil }
+      guard type == .other || state.hasRoom(userID) else { return nil }
+      state.counts[userID, default: 0] += 1
       state.types.append(Met(rowType: ReportBatch.RowType(type, entry), entry: place))
       state.indexByType[text] = state.types.count - 1
       return state.types.count - 1

@@ -1,3 +1,4 @@
+import Glibc
 public import PrismBase
 import PrismConfig
 
@@ -22,6 +23,9 @@ public struct ReportingPeer: Sendable, Hashable {
     return "user \(userID.map { String($0) } ?? "unknown")\(process)"
       + (processName.map { " (\($0.prefix(64)))" } ?? "")
   }
+
+  /// Whether it is this process, by the kernel's word.
+  public var isDaemon: Bool { processID == getpid() }
 
   /// The user whose quotas, shares and report ids the process takes. No user has the id -1 (credentials(7)): a process
   /// without a known user shares them with the others of its kind.

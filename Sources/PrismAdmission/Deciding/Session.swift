@@ -125,7 +125,12 @@ public struct Session: Sendable {
   ) throws(Refusal) -> Int {
     if namespace.isName(name, of: recentType, in: line) { return recentType }
     let text = name.string(in: line)
-    guard let index = namespace.index(ofType: text) else { throw namespace.unknownType(text) }
+    if !peer.isDaemon, ReportType.ofDaemon.contains(text) {
+      throw Refusal(.forbidden, "reports of the type \(text) are made by the daemon alone")
+    }
+    guard let index = namespace.index(ofType: text, from: peer.accountID) else {
+      throw namespace.unknownType(text, from: peer.accountID)
+    }
     recentType = index
     return index
   }

@@ -10,7 +10,7 @@ public struct MendedMeta: Sendable, Equatable {
   private static let textBytesMax = 2048
   private static let markerBytes = 40
   /// A longer text is not read as JSON: its tree takes many times its bytes.
-  private static let readBytesMax = 256 * 1024
+  public static let readBytesMax = 256 * 1024
 
   /// A JSON object.
   public let meta: [UInt8]

@@ -42,7 +42,9 @@ public struct Mending: Sendable {
   private func payloadBytesMax(_ submission: Submission, _ rules: AdmissionRules) -> Int {
     let name = submission.name
     guard submission.payload == nil, let namespace = name.namespace.flatMap({ rules.namespace($0) }) else { return 0 }
-    return name.type.flatMap { namespace.index(ofType: $0) }.map { namespace.wholeBytesMax(of: $0) } ?? 0
+    return name.type.flatMap { namespace.index(ofType: $0, from: submission.source.peer.accountID) }.map {
+      namespace.wholeBytesMax(of: $0)
+    } ?? 0
   }
 
   private func cut(_ submission: Submission, bytesMax: Int, payloadBytesMax: Int) -> Submission? {

@@ -14,6 +14,8 @@ public struct Submission: Sendable {
   private var typeEnd: Int
   private var idEnd: Int
   private(set) var payload: [UInt8]?
+  /// Of a payload that there was no room for: the report says how many bytes are left out. 0: there is no such one.
+  public var unreadBytes = 0
   let createdTime: Int64?
 
   /// - Parameter type: must be in the monitor list of `namespace`.
@@ -101,6 +103,7 @@ public struct Submission: Sendable {
     report.meta = try ScannedReport.Meta(scanning: text.span, from: idEnd, reserved: reserved)
     if idEnd > typeEnd { report.reportID = ScannedString(range: typeEnd..<idEnd, hasEscapes: false) }
     if let payload { report.payload = .following(bytes: payload.count) }
+    if unreadBytes > 0 { (report.payload, report.isPayloadUnread) = (.following(bytes: unreadBytes), true) }
     report.mayLosePayload = source.mending.leavesPayloadOut
     if let createdTime { report.createdTime = try CreatedTime.checked(createdTime) }
     return report

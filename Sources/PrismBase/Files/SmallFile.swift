@@ -46,7 +46,8 @@ public enum SmallFile {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  private static func beginning(of descriptor: Int32, _ path: String, bytes count: Int) throws(FileError) -> [UInt8] {
+  /// Reads the first `count` bytes of an open file, or all if it has fewer. - Parameter path: for the error.
+  public static func beginning(of descriptor: Int32, _ path: String, bytes count: Int) throws(FileError) -> [UInt8] {
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: min(count, 16 * 1024))
     while bytes.count < count {

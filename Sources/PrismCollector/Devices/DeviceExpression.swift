@@ -229,7 +229,7 @@ struct DeviceCondition: Sendable, Equatable {
     return switch comparison {
     case .equal: Rollout.Reach.matches(given, text)
     case .notEqual: !Rollout.Reach.matches(given, text)
-    case .contains: given.contains(text)
+    case .contains: given.utf8.contains(text.utf8)
     default: true
     }
   }

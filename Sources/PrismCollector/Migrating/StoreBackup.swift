@@ -11,10 +11,18 @@ public struct StoreBackup {
 
   /// Numbers of records and reports that a restored store passes over: it may have given them after the copy.
   private static let (recordsLeap, reportsLeap) = (Int64(1) << 20, Int64(1) << 30)
-  /// The same of remote configuration, which devices take from a later version only. They take a step of a million.
-  private static let versionLeap = """
-    UPDATE remote_facts SET value = value + 1000 WHERE name = 'version' AND value > 0
-    """
+  /// The same of remote configuration, which devices take from a later version only. They take a step of a million. Changes
+  /// since any time before now are forgotten, so that each device gets all of it.
+  private static var versionLeap: String {
+    let now = SystemTime().unixMilliseconds & ~1
+    return """
+      UPDATE remote_facts SET value = value + 1000 WHERE name = 'version' AND value > 0;
+      UPDATE remote_facts SET value = CASE WHEN value + 2 > \(now) THEN value + 2 ELSE \(now) END
+        WHERE name = 'update_time' AND value > 0;
+      INSERT INTO remote_facts SELECT 'forgotten_time', value FROM remote_facts WHERE name = 'update_time'
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+      """
+  }
   private static let reports = "collector.db"
   private static let names = [reports, FleetDatabase.fileName]
 

@@ -45,7 +45,8 @@ actor NoticeSender {
       let handle: CurlHandle
       if let known = self.handle { handle = known } else { handle = try CurlHandle() }
       self.handle = handle
-      let answer = try handle.post(request.body, to: receiver.url, headers: request.headers, timeout: Self.timeout)
+      let answer = try handle.post(
+        request.body, to: receiver.url, headers: request.headers, timeout: Self.timeout, takesHead: true)
       notice.result = "status \(answer.status)"
       switch answer.status {
       case 200..<300: notice.state = .delivered

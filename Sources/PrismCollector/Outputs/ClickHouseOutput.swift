@@ -100,10 +100,11 @@ actor ClickHouseOutput: ReportOutput {
     let parameters = settings + (body == nil ? [] : [("query", statement)])
     let query = parameters.map { "\($0.0)=\($0.1.percentEncoded)" }.joined(separator: "&")
     let answer = try server.handle.post(
-      body ?? Array(statement.utf8), to: "\(options.url)/?\(query)", headers: server.headers, timeout: options.timeout)
+      body ?? Array(statement.utf8), to: "\(options.url)/?\(query)", headers: server.headers, timeout: options.timeout,
+      header: "X-ClickHouse-Server-Display-Name")
     let text = String(decoding: answer.body, as: UTF8.self)
-    // An insert has an empty answer: anything else is of something between.
-    guard answer.status == 200, !text.hasPrefix("Code:"), body == nil || text.isEmpty else {
+    // An insert has an empty answer, and each has the server's header: anything else is of something between.
+    guard answer.status == 200, answer.header != nil, !text.hasPrefix("Code:"), body == nil || text.isEmpty else {
       throw OutputFailure(clickHouse: answer, of: options.url)
     }
     return text

@@ -9,6 +9,8 @@ final class CurlHandle {
     var status: Int
     /// In lower case, without parameters; empty: the answer has no type.
     var mediaType = ""
+    /// The value of the header that was asked for.
+    var header: String?
     /// Its beginning.
     var body: [UInt8] = []
   }
@@ -26,9 +28,11 @@ final class CurlHandle {
   /// - Parameters:
   ///   - method: nil: POST.
   ///   - unixSocket: the path of the socket that it goes through; nil: over TCP.
+  ///   - header: of the answer, that the caller wants.
+  ///   - takesHead: the head of an answer is one: its body is for nobody, and need not end.
   func post(
     _ body: [UInt8], to url: String, headers: [String], timeout: Duration, method: String? = nil,
-    unixSocket: String? = nil, answerBytesMax: Int = answerBytesMax
+    unixSocket: String? = nil, header: String? = nil, takesHead: Bool = false, answerBytesMax: Int = answerBytesMax
   ) throws(OutputFailure) -> Answer {
     var list: UnsafeMutablePointer<curl_slist>?
     for header in headers + ["Expect:"] { list = curl_slist_append(list, header) }
@@ -55,11 +59,12 @@ final class CurlHandle {
       }
       count = kept.count
     }
-    guard code == CURLE_OK else {
+    guard code == CURLE_OK || takesHead && prism_curl_status(easy) >= 200 else {
       throw OutputFailure("\(url): \(String(cString: curl_easy_strerror(code)))")
     }
     let type = prism_curl_content_type(easy).map { String(cString: $0) } ?? ""
     let mediaType = type.prefix { $0 != ";" && $0 != " " }.lowercased()
-    return Answer(status: prism_curl_status(easy), mediaType: mediaType, body: answer)
+    let value = header.flatMap { prism_curl_header(easy, $0) }.map { String(cString: $0) }
+    return Answer(status: prism_curl_status(easy), mediaType: mediaType, header: value, body: answer)
   }
 }

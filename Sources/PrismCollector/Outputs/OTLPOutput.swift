@@ -158,7 +158,11 @@ enum OTLPVerdict: Equatable {
   private static func partialSuccess(
     _ answer: CurlHandle.Answer, _ signal: OTLPSignal
   ) -> (refused: Int, cause: String)? {
-    if answer.body.isEmpty { return answer.mediaType == "text/html" ? nil : (0, "") }
+    if answer.body.isEmpty {
+      // Protobuf's empty message. Fluent Bit answers 201 without a type. A proxy answers 204, or 200 without OTLP's type.
+      let isOTLP = answer.status == 200 && ["application/x-protobuf", "application/json"].contains(answer.mediaType)
+      return isOTLP || answer.status == 201 && answer.mediaType.isEmpty ? (0, "") : nil
+    }
     switch answer.mediaType {
     case "application/json":
       let names = ["partialSuccess", "partial_success"]

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismPacket
 
 /// Inserts reports into a PostgreSQL database of people who ask in SQL: a table a namespace, which it makes when it is missing
 /// (docs/postgresql.md). A report that comes again has the key of its row, and is there once.
@@ -78,7 +79,13 @@ private struct PostgreSQLTable {
   let schema: String
   let namespace: String
 
-  private var name: String { "\"\(schema)\".\"\(namespace)\"" }
+  private var name: String { "\"\(schema)\".\"\(table)\"" }
+  /// PostgreSQL cuts names at 63 bytes: a long one ends with its digest, so that two namespaces are two tables.
+  private var table: String {
+    guard namespace.utf8.count > 54 else { return namespace }
+    let digest = Hex.encode(((try? Hashing.sha256(Array(namespace.utf8))) ?? []).prefix(6))
+    return namespace.cut(atBytes: 41) + "." + digest
+  }
 
   /// A device's clock may be outside the years that everybody's tools read.
   var insert: String {
@@ -113,7 +120,7 @@ private struct PostgreSQLTable {
     CREATE TABLE IF NOT EXISTS \(name) (id bigint NOT NULL, device text NOT NULL, kind text NOT NULL, type text NOT NULL,
       report_id text NOT NULL, created timestamptz, received timestamptz NOT NULL, packet_id text NOT NULL,
       chain_broken boolean NOT NULL, payload bytea, meta json, PRIMARY KEY (packet_id, id));
-    CREATE INDEX IF NOT EXISTS "\(namespace).created" ON \(name) (type, created)
+    CREATE INDEX IF NOT EXISTS "\(table).created" ON \(name) (type, created)
     """
   }
 

@@ -11,9 +11,11 @@ import Synchronization
 final class AuditLog: Sendable {
   /// The device of these reports.
   static let device = "prism-collector"
-  /// Kinds of questions that wait to be stored; further ones are counted.
+  /// Kinds of reads that wait to be stored, and as many kinds of the others beside them; further ones are counted.
   static let entriesMax = 1000
   private static let textBytesMax = 512
+  /// Of a parameter: one does not push the others out.
+  private static let valueBytesMax = 128
   private static let secondsOfReads = 60
 
   private struct Entry: Hashable {
@@ -49,15 +51,16 @@ final class AuditLog: Sendable {
     let entry = Entry(
       type: type, who: reader.name, role: reader.role.rawValue, address: request.peer.address,
       method: request.method.rawValue, path: text(request.path),
-      query: text(query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")), status: status)
+      query: query.map { "\($0.name)=\($0.value)".cut(atBytes: Self.valueBytesMax) }.joined(separator: "&"),
+      status: status)
     let now = time.unixMilliseconds
     state.withLock { state in
-      guard state.counts[entry] != nil || state.counts.count < Self.entriesMax else {
+      if type != "read" { state.isUrgent = true }
+      guard state.counts[entry] != nil || state.counts.count < (type == "read" ? 1 : 2) * Self.entriesMax else {
         state.leftOut += 1
         return
       }
       state.counts[entry, default: (now, 0)].count += 1
-      if type != "read" { state.isUrgent = true }
     }
   }
 
@@ -87,7 +90,7 @@ final class AuditLog: Sendable {
       state.withLock { state in
         state.leftOut += leftOut
         for (entry, noted) in entries {
-          guard state.counts[entry] != nil || state.counts.count < Self.entriesMax else {
+          guard state.counts[entry] != nil || state.counts.count < 2 * Self.entriesMax else {
             state.leftOut += noted.count
             continue
           }

@@ -94,11 +94,11 @@ struct CommandRule {
 
   private func checkTags(_ changes: [RecordChange]) throws(CollectorRefusal) {
     guard place.device != nil else { throw CollectorRefusal(422, "tags are of one device; name it in `device`") }
-    let sources = DeviceTags.Source.allCases.filter { $0 != .device }.map(\.rawValue)
-    if let other = changes.first(where: { !sources.contains($0.id.text) }) {
+    if let other = changes.first(where: { $0.id != DeviceTags.Source.operator.id }) {
       throw CollectorRefusal(
         422,
-        "\(other.id.text): an operator writes the record `operator` of \(place.table); `device` is the device's own")
+        "\(other.id.text): an operator writes the record `operator` of \(place.table); the others are the device's and its "
+          + "enrollment's")
     }
   }
 

@@ -93,11 +93,13 @@ struct DeviceAPI: PageAnswers {
     let (facts, records) = (collector.devices.facts, collector.store)
     let namespaces = Set(streams.map(\.namespace)).union([NamespaceName.prism.text]).filter(scope.has).sorted()
     let (apps, tags) = try await api.ask { () throws(StoreFailure) in
-      (try await facts.all(), CollectedTags.merged(try await records.tags(of: namespaces)))
+      (try await facts.all(), try await records.tags(of: namespaces))
     }
     var devices = DeviceSummary.byDevice(streams)
     for (key, facts) in apps where scope.has(key.namespace) { devices[key.device]?.add(facts) }
-    for (device, tags) in tags { devices[device]?.tags = tags }
+    // Those of a namespace are for the devices that send to it: who has the namespace has no say over others.
+    let own = tags.filter { $0.isOfFleet || devices[$0.device]?.namespaces.contains($0.namespace) ?? false }
+    for (device, tags) in CollectedTags.merged(own) { devices[device]?.tags = tags }
     return Array(devices.values)
   }
 

@@ -58,7 +58,7 @@ struct QuestionAPI: PageAnswers {
     for group in sorted.dropFirst(groupsMax) { sum.others.merge(group.value) }
     return .array(
       sorted.prefix(groupsMax).map { group in
-        .object([.init("value", .string(group.key))] + (json(of: group.value).object ?? []))
+        .object([.init("value", .string(group.key.text))] + (json(of: group.value).object ?? []))
       })
   }
 

@@ -89,12 +89,22 @@ struct RecordAPI: PageAnswers {
     return PageAPI.json(["stored": counts.stored, "deleted": counts.deleted])
   }
 
+  /// - Throws: 404 for a device that sends nothing to the reader's namespaces: for this reader it does not exist.
+  private func checkSender(_ device: String, _ scope: Scope) async throws(CollectorRefusal) {
+    let queries = api.scan.queries
+    let streams = try await api.ask { () throws(StoreFailure) in
+      try await queries.streams(scope.ofDevices, of: device, limit: 1)
+    }
+    if streams.isEmpty { throw CollectorRefusal(404, "no device of this id sends to a namespace of yours") }
+  }
+
   /// Makes the changes in one transaction, counts them, and writes them to the log.
   private func change(
     _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition, _ request: PageRequest
   ) async throws(CollectorRefusal) -> [RecordChanged] {
     let (store, counts) = (api.collector.store, api.collector.counts)
     let condition = try CommandRule(place, now: api.collector.time.unixMilliseconds).check(changes, condition)
+    if place.table == .tags, request.scope.isLimited { try await checkSender(place.owner, request.scope) }
     let what = changes.count == 1 ? changes[0].id.text : "\(changes.count) records"
     do throws(RecordFailure) {
       let results = try await store.change(changes, of: place, if: condition)

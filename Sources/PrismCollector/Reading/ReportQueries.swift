@@ -11,8 +11,8 @@ protocol ReportQueries: Sendable {
   /// Every report up to this id is at rest, or never will be; 0: there was no report yet.
   func newestID() async throws(StoreFailure) -> Int64
 
-  /// When the first report from this id on was received; nil if there is no such report.
-  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64?
+  /// The first report from this id on, and when it was received; nil if there is no such report.
+  func first(from id: Int64) async throws(StoreFailure) -> (id: Int64, receivedTime: Int64)?
 
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount]
 

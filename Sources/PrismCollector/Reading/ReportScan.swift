@@ -48,7 +48,7 @@ struct ReportScan: Sendable {
 
   /// An answer that is not whole always says so, even where the report is deleted meanwhile.
   private func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64 {
-    try await queries.receivedTime(from: id) ?? time.unixMilliseconds
+    try await queries.first(from: id)?.receivedTime ?? time.unixMilliseconds
   }
 
   /// The first reports of the filter, in its order; fewer where the time is up before.

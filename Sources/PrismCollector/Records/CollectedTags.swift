@@ -9,6 +9,9 @@ struct CollectedTags: Sendable, Equatable {
   let source: DeviceTags.Source
   let tags: DeviceTags
 
+  /// They are said of the device itself, and not of what it sends to one namespace.
+  var isOfFleet: Bool { namespace == NamespaceName.prism.text }
+
   /// nil: it is no record of tags.
   init?(namespace: String, _ device: String, _ id: String, _ fields: String) {
     guard let source = DeviceTags.Source(rawValue: id),
@@ -18,10 +21,12 @@ struct CollectedTags: Sendable, Equatable {
   }
 
   /// The tags of each device: those of operators before those of its enrollment, and these before those of its own file. Of two
-  /// namespaces the one whose name is later counts.
+  /// namespaces the one whose name is later counts, and `prism`, which no team has, before all.
   static func merged(_ records: [CollectedTags]) -> [String: [String: String]] {
-    let rank = { (source: DeviceTags.Source) in DeviceTags.Source.allCases.firstIndex(of: source) ?? 0 }
-    return records.sorted { (rank($0.source), $0.namespace) < (rank($1.source), $1.namespace) }.reduce(into: [:]) {
+    let rank = { (record: CollectedTags) in
+      (DeviceTags.Source.allCases.firstIndex(of: record.source) ?? 0, record.isOfFleet ? 1 : 0, record.namespace)
+    }
+    return records.sorted { rank($0) < rank($1) }.reduce(into: [:]) {
       $0[$1.device, default: [:]].merge($1.tags.values) { $1 }
     }
   }

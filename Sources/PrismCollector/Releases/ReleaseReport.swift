@@ -63,6 +63,9 @@ extension PacketStore {
     (filter.after, filter.before) = (cursor, end + 1)
     let page = try await page(filter)
     // A page ends behind some bytes, too.
-    return (page, page.last?.id ?? end)
+    if let last = page.last { return (page, last.id) }
+    // Ids may have a hole, as behind a database that was replaced.
+    let next = end == newest ? nil : try await queries.first(from: end + 1)
+    return ([], min(newest, next.map { $0.id - 1 } ?? newest))
   }
 }

@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// Where packets and their reports rest. Every implementation passes one conformance suite.
 protocol PacketStore: RecordStore, ReportEraser {
   /// Why the last call failed; nil: it did not. Never waits.
@@ -14,6 +16,9 @@ protocol PacketStore: RecordStore, ReportEraser {
   /// - Returns: an outcome a packet, once all of it is at rest.
   /// - Throws: nothing of the group is known to be at rest.
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome]
+
+  /// Whether a packet is stored, as far as its id is known.
+  func has(_ packet: PacketID, of stream: StreamID) async throws(StoreFailure) -> Bool
 
   func deviceCount() async throws(StoreFailure) -> Int
 

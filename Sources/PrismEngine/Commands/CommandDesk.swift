@@ -11,7 +11,7 @@ import PrismStore
 public actor CommandDesk {
   /// Commands of one namespace that may wait for their turn.
   static let waitingMax = 64
-  /// Commands of one namespace that are remembered until they expire.
+  /// Commands of one namespace that are remembered; with more of them those that expired are forgotten.
   static let marksMax = 1000
   /// Commands of all namespaces that are carried out at a time.
   private static let runningMax = 4
@@ -97,13 +97,14 @@ public actor CommandDesk {
     let (over, others) = (records.filter(\.isRunning), records.filter { !$0.isRunning })
     for record in over { try await end(answer(.failed, "interrupted"), "interrupted", record, namespace) }
     guard let judge = judge(namespace) else { return }
-    let marks = try await store.commandMarks(of: namespace)
-    let expired = marks.filter { $0.value.expires <= judge.now }.map(\.key)
-    if !expired.isEmpty { try await store.forget(expired, of: namespace) }
-    var (waiting, remembered): ([Waiting], Int) = ([], marks.count - expired.count)
+    let (marks, forgottenThrough) = try await store.commandMarks(of: namespace)
+    // While there is room they stay: the server's clock may go back.
+    let forgotten = marks.count < Self.marksMax ? [:] : marks.filter { $0.value.expires <= judge.now }
+    if !forgotten.isEmpty { try await store.forget(forgotten, of: namespace) }
+    var (waiting, remembered): ([Waiting], Int) = ([], marks.count - forgotten.count)
     for record in others {
       let mark = marks[record.commandID]
-      switch judge.verdict(on: record, mark: mark) {
+      switch judge.verdict(on: record, mark: mark, forgottenThrough: forgottenThrough) {
       case .waits(let order) where CommandAnswer(record)?.state == .accepted && mark != nil:
         waiting.append(Waiting(record: record, order: order))
       case .waits(let order):
@@ -208,8 +209,8 @@ public actor CommandDesk {
     defer { givePlace() }
     // The time and the configuration may have changed while it waited.
     guard isServing, let judge = judge(namespace) else { return }
-    let verdict = judge.verdict(
-      on: record, mark: try await engine.parts.store.commandMarks(of: namespace)[record.commandID])
+    let (marks, forgottenThrough) = try await engine.parts.store.commandMarks(of: namespace)
+    let verdict = judge.verdict(on: record, mark: marks[record.commandID], forgottenThrough: forgottenThrough)
     guard case .waits(let order) = verdict else { return try await end(verdict, record, namespace) }
     let mark = CommandMark(order.request, hasBegun: true)
     guard try await write(answer(.running), record, namespace, mark: mark) == .written else { return }

@@ -27,7 +27,8 @@ struct CommandJudge: Sendable {
   let now: Int64
 
   /// - Parameter mark: what is remembered of the command's id.
-  func verdict(on record: StoredRecord, mark: CommandMark?) -> Verdict {
+  /// - Parameter forgottenThrough: a command that expires up to it may have begun, and be forgotten.
+  func verdict(on record: StoredRecord, mark: CommandMark?, forgottenThrough: Int64) -> Verdict {
     let fields = (try? JSONValue(parsing: record.fields)) ?? .null
     let state = CommandAnswer(fields: fields)?.state
     do throws(CommandRefusal) {
@@ -35,7 +36,7 @@ struct CommandJudge: Sendable {
       if let mark, !mark.isOf(request), state != .refused, now < mark.expires { throw .changed }
       if state?.isFinal == true { return .nothing }
       try checkSignature(request)
-      if now >= request.expires { return .expired }
+      if now >= request.expires || mark == nil && request.expires <= forgottenThrough { return .expired }
       if mark?.hasBegun == true { throw .replayed }
       return .waits(Order(request: request, action: try CommandAction(request, rules)))
     } catch {

@@ -87,7 +87,7 @@ extension Refusal {
   /// The statuses that OTLP knows as passing are 429 and 503.
   var otlpStatus: Int {
     switch code {
-    case .unknownNamespace where retryMilliseconds != nil: 503
+    case .unknownNamespace where retryMilliseconds != nil, .unknownType where retryMilliseconds != nil: 503
     case .gatherOff, .forbidden: 403
     case .storeFull, .rateLimited: 429
     case .busy, .diskFull, .unknown, .internal: 503

@@ -1,3 +1,5 @@
+public import PrismBase
+
 /// A question about the kept reports of a device: the arguments of the command `ask` (docs/recorder.md, "Questions").
 public struct Question: Equatable, Sendable {
   /// The answer that is wanted.
@@ -65,23 +67,23 @@ public struct QuestionAnswer: Equatable, Sendable {
   /// The time that it took.
   public var milliseconds = 0
   /// One for each value of `by`, as text; without `by` one of the name "".
-  public var groups: [String: Sketch] = [:]
-  /// Of the reports whose value had no room.
+  public var groups: [ExactText: Sketch] = [:]
+  /// Of the reports whose value had no room, or has over 64 bytes.
   public var others = Sketch()
 
   public init() {}
 
-  /// Adds a number to the sketch of a group. - Parameter name: cut after 64 bytes.
+  /// Adds a number to the sketch of a group.
   public mutating func add(_ value: Double, to name: String) {
-    let group = name.cut(atBytes: 64)
-    guard groups[group] != nil || groups.count < Self.groupsMax else { return others.add(value) }
+    let group = ExactText(name)
+    guard name.utf8.count <= 64, groups[group] != nil || groups.count < Self.groupsMax else { return others.add(value) }
     groups[group, default: Sketch()].add(value)
   }
 
   /// Adds the answer of another device. All groups have room.
   public mutating func merge(_ other: QuestionAnswer) {
-    (rows, bytes, looked) = (rows + other.rows, bytes + other.bytes, looked + other.looked)
-    milliseconds += other.milliseconds
+    (rows, bytes) = (Sketch.sum(rows, other.rows), Sketch.sum(bytes, other.bytes))
+    (looked, milliseconds) = (Sketch.sum(looked, other.looked), Sketch.sum(milliseconds, other.milliseconds))
     groups.merge(other.groups) { first, second in
       var sum = first
       sum.merge(second)
@@ -97,7 +99,8 @@ public struct QuestionAnswer: Equatable, Sendable {
       .init("ms", .int(milliseconds)),
     ]
     if !groups.isEmpty {
-      members.append(.init("groups", .object(groups.sorted { $0.key < $1.key }.map { .init($0.key, $0.value.json) })))
+      members.append(
+        .init("groups", .object(groups.sorted { $0.key < $1.key }.map { .init($0.key.text, $0.value.json) })))
     }
     if others.count > 0 { members.append(.init("others", others.json)) }
     return .object(members)
@@ -126,8 +129,9 @@ public struct QuestionAnswer: Equatable, Sendable {
     guard numbers.count == 4, numbers.allSatisfy({ (0..<1 << 53).contains($0) }) else { return nil }
     (rows, bytes, looked, milliseconds) = (numbers[0], numbers[1], numbers[2], numbers[3])
     for member in json["groups"]?.object ?? [] {
-      guard let sketch = Sketch(json: member.value), groups[member.key] == nil else { return nil }
-      groups[member.key] = sketch
+      let name = ExactText(member.key)
+      guard let sketch = Sketch(json: member.value), groups[name] == nil else { return nil }
+      groups[name] = sketch
     }
     if let value = json["others"] {
       guard let sketch = Sketch(json: value) else { return nil }

@@ -55,10 +55,11 @@ extension ReportTrigger.Condition {
   public func isMet(by value: JSONValue?) -> Bool {
     guard let value else { return false }
     switch self {
-    case .equals(let text): return (value.string ?? value.text) == text
-    case .contains(let part): return value.string?.contains(part) ?? false
+    case .equals(let text): return (value.string ?? value.text).utf8.elementsEqual(text.utf8)
+    case .contains(let part): return value.string?.utf8.contains(part.utf8) ?? false
     case .range(let range):
-      guard let number = value.int.map(Double.init) ?? value.double else { return false }
+      if let number = value.int { return range.contains(number) }
+      guard let number = value.double else { return false }
       return Double(range.lowerBound) <= number && number <= Double(range.upperBound)
     }
   }

@@ -63,6 +63,8 @@ public struct ScannedReport: Sendable, Equatable {
   public var createdTime: Int64?
   /// A payload that is too large is left out: its sender can't send the report again.
   public var mayLosePayload = false
+  /// It had no room, so that it is left out in any case.
+  public var isPayloadUnread = false
 
   public init(type: ScannedString) { self.type = type }
 }

@@ -10,7 +10,10 @@ public struct Sketch: Equatable, Sendable {
   public static let bucketsMax = 320
   private static let scales = -3...7
 
-  /// The numbers that were added.
+  /// Every count ends here: the counts of others are merged, and none of their sums is to pass what an integer holds.
+  static let countMax = 1 << 53
+
+  /// The numbers that were added, 2^53 at most.
   public private(set) var count = 0
   /// Their sum.
   public private(set) var sum = 0.0
@@ -37,15 +40,19 @@ public struct Sketch: Equatable, Sendable {
   public mutating func add(_ value: Double, times: Int = 1, isSummed: Bool = false) {
     guard value.isFinite else { return }
     (min, max) = count == 0 ? (value, value) : (Swift.min(min, value), Swift.max(max, value))
-    (count, sum) = (count + times, Self.finite(sum + value * Double(times)))
+    (count, sum) = (Self.sum(count, times), Self.finite(sum + value * Double(times)))
     if isSummed { return }
     if value == 0 {
-      zeros += times
+      zeros = Self.sum(zeros, times)
       return
     }
     let finest = Int((log2(abs(value)) * exp2(Double(Self.scales.upperBound))).rounded(.up)) - 1
     let (bucket, before) = (finest >> (Self.scales.upperBound - scale), positive.count + negative.count)
-    if value > 0 { positive[bucket, default: 0] += times } else { negative[bucket, default: 0] += times }
+    if value > 0 {
+      positive[bucket] = Self.sum(positive[bucket] ?? 0, times)
+    } else {
+      negative[bucket] = Self.sum(negative[bucket] ?? 0, times)
+    }
     if positive.count + negative.count > before { fit() }
   }
 
@@ -56,9 +63,10 @@ public struct Sketch: Equatable, Sendable {
     coarsen(to: other.scale)
     other.coarsen(to: scale)
     (min, max) = count == 0 ? (other.min, other.max) : (Swift.min(min, other.min), Swift.max(max, other.max))
-    (count, sum, zeros) = (count + other.count, Self.finite(sum + other.sum), zeros + other.zeros)
-    positive.merge(other.positive, uniquingKeysWith: +)
-    negative.merge(other.negative, uniquingKeysWith: +)
+    (count, zeros) = (Self.sum(count, other.count), Self.sum(zeros, other.zeros))
+    sum = Self.finite(sum + other.sum)
+    positive.merge(other.positive, uniquingKeysWith: Self.sum)
+    negative.merge(other.negative, uniquingKeysWith: Self.sum)
     fit()
   }
 
@@ -73,11 +81,13 @@ public struct Sketch: Equatable, Sendable {
       numbers.allSatisfy({ (0..<1 << 40).contains($0) }),
       (Array(positive.keys) + Array(negative.keys)).allSatisfy({ (-1 << 41...1 << 41).contains($0) })
     else { return nil }
-    (count, self.sum, self.zeros) = (numbers.reduce(0, +), sum, zeros)
+    (count, self.sum, self.zeros) = (numbers.reduce(0, Self.sum), sum, zeros)
     let shift = Swift.max(0, scale - Self.scales.upperBound)
     self.scale = scale - shift
     func joined(_ buckets: [Int: Int]) -> [Int: Int] {
-      buckets.reduce(into: [:]) { if $1.value > 0 { $0[$1.key >> shift, default: 0] += $1.value } }
+      buckets.reduce(into: [:]) {
+        if $1.value > 0 { $0[$1.key >> shift] = Self.sum($0[$1.key >> shift] ?? 0, $1.value) }
+      }
     }
     (self.positive, self.negative) = (joined(positive), joined(negative))
     fit()
@@ -102,6 +112,9 @@ public struct Sketch: Equatable, Sendable {
     let counts = [news.count, news.zeros] + news.positive.values + news.negative.values
     return counts.allSatisfy { $0 >= 0 } ? news : nil
   }
+
+  /// Of counts up to `countMax`, which it does not exceed.
+  static func sum(_ first: Int, _ second: Int) -> Int { Swift.min(first + second, countMax) }
 
   /// JSON has no infinity.
   private static func finite(_ sum: Double) -> Double {
@@ -153,7 +166,7 @@ public struct Sketch: Equatable, Sendable {
   }
 
   private static func halved(_ buckets: [Int: Int]) -> [Int: Int] {
-    buckets.reduce(into: [:]) { $0[$1.key >> 1, default: 0] += $1.value }
+    buckets.reduce(into: [:]) { $0[$1.key >> 1] = sum($0[$1.key >> 1] ?? 0, $1.value) }
   }
 }
 
@@ -180,7 +193,7 @@ extension Sketch {
   /// nil if it is not one that `json` or `sums` wrote.
   public init?(json: JSONValue) {
     guard let count = json["count"]?.int, let sum = json["sum"]?.double, let min = json["min"]?.double,
-      let max = json["max"]?.double, min <= max, (0..<1 << 53).contains(count)
+      let max = json["max"]?.double, min <= max, (0...Self.countMax).contains(count)
     else { return nil }
     (self.count, self.sum, self.min, self.max) = (count, sum, min, max)
     if json["scale"] == nil { return }
@@ -198,9 +211,9 @@ extension Sketch {
     (self.zeros, self.positive, self.negative) = (zeros, positive, negative)
   }
 
-  /// An integer without a fraction, so that sums of integers read as such.
+  /// An integer without a fraction, so that sums of integers read as such; past 2^53 it may be rounded, and reads so.
   public static func number(_ value: Double) -> JSONValue {
-    Int(exactly: value).map { .int($0) } ?? .double(value)
+    abs(value) <= Double(countMax) ? Int(exactly: value).map { .int($0) } ?? .double(value) : .double(value)
   }
 
   private static func buckets(_ value: JSONValue?) -> [Int: Int]? {

@@ -16,6 +16,9 @@ public struct ReportType: Hashable, Sendable, Comparable, CustomStringConvertibl
   /// The type of what became of kept reports in an hour (docs/recorder.md).
   public static let ringHealth = ReportType(unchecked: "ringHealth")
 
+  /// Types that the daemon alone makes: what they say is judged by.
+  public static let ofDaemon: Set = [appHealth.text, ringHealth.text]
+
   /// The type of events whose own one is no name, or one too many (docs/forward.md).
   public static let other = ReportType(unchecked: "other")
 

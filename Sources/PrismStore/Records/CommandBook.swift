@@ -40,10 +40,19 @@ struct CommandBook: PlainOperations {
     return .written
   }
 
-  func forget(_ commands: [RecordID], of namespace: NamespaceName) throws(SQLiteError) {
-    for id in commands {
+  private static let forgottenKey = "commands.forgotten"
+
+  /// Commands that expire up to this time may have begun and be forgotten: none of them begins. Milliseconds since 1970.
+  func forgottenThrough(_ namespace: NamespaceName) throws(SQLiteError) -> Int64 {
+    try transaction.note(namespace, Self.forgottenKey).flatMap { Int64(String(decoding: $0, as: UTF8.self)) } ?? 0
+  }
+
+  func forget(_ commands: [RecordID: CommandMark], of namespace: NamespaceName) throws(SQLiteError) {
+    for id in commands.keys {
       try transaction.write(Note(namespace: namespace, key: CommandMark.key(id), value: nil))
     }
+    let through = commands.values.reduce(try forgottenThrough(namespace)) { max($0, $1.expires) }
+    try transaction.write(Note(namespace: namespace, key: Self.forgottenKey, value: Array("\(through)".utf8)))
   }
 }
 
@@ -52,7 +61,7 @@ struct CommandBook: PlainOperations {
 public struct CommandMark: Equatable, Sendable {
   /// It was written down as `running`.
   public var hasBegun: Bool
-  /// Of the command: milliseconds since 1970. It is forgotten after that.
+  /// Of the command: milliseconds since 1970. It may be forgotten after that.
   public var expires: Int64
   /// Tells whether the server changed the command since.
   public let digest: Int64

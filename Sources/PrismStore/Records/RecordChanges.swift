@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismSQLite
 
@@ -50,13 +51,12 @@ struct RecordChanges: StoreOperations {
     return RecordOutcome(.stored(version: record.version), hasChanged: true)
   }
 
-  /// One user may fill a table. Others still have a sixteenth of it each then, and a quarter together.
   private func hasRoom(_ number: Int, _ table: RecordTable) throws(SQLiteError) -> Bool {
-    let held = state.records[reading: number].records
-    if held < table.maxRecord { return true }
-    let share = (table.maxRecord + 15) / 16
-    guard let owner, held < table.maxRecord + (table.maxRecord + 3) / 4 else { return false }
-    return try access.count(of: owner, in: number, limit: share) < share
+    let places = SharedPlaces(most: table.maxRecord)
+    return try places.hasRoom(taken: state.records[reading: number].records) { () throws(SQLiteError) in
+      try owner.map { (owner) throws(SQLiteError) in try access.count(of: owner, in: number, limit: places.share) }
+        ?? .max
+    }
   }
 
   private func delete(_ id: RecordID, _ request: RecordRequest) throws(SQLiteError) -> RecordOutcome {

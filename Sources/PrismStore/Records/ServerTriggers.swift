@@ -25,14 +25,14 @@ struct ServerTriggers: PlainOperations {
   func triggers(of namespace: Int, within types: [ReportType]) -> [ReportTrigger] {
     guard !types.isEmpty, let all = state.counts.serverTriggers[namespace] else { return [] }
     let now = transaction.heldTime
+    let isAllowed = { (type: ReportType) in
+      types.contains { $0 == type || $0.isPattern && !type.isPattern && $0.matches(type) }
+    }
     return all.sorted { $0.key < $1.key }.filter { $0.value.end > now }.compactMap {
       var trigger = $0.value.trigger
-      trigger.types =
-        trigger.types.isEmpty
-        ? types
-        : trigger.types.filter { type in
-          types.contains { $0 == type || $0.isPattern && !type.isPattern && $0.matches(type) }
-        }
+      // That it fires says what the field has.
+      guard trigger.field == nil || isAllowed(trigger.on) else { return nil }
+      trigger.types = trigger.types.isEmpty ? types : trigger.types.filter(isAllowed)
       return trigger.types.isEmpty ? nil : trigger
     }
   }

@@ -100,11 +100,12 @@ struct Breadcrumbs: PlainOperations {
     _ same: (key: String, value: String), _ row: StoredRow, _ body: [UInt8], _ verdicts: inout [Int64: Bool],
     _ namespace: Int
   ) throws(SQLiteError) -> Bool {
-    if let own = Enriching.value(same.key, in: body) { return own.string == same.value }
+    let isSame = { (value: JSONValue?) in value?.string?.utf8.elementsEqual(same.value.utf8) ?? false }
+    if let own = Enriching.value(same.key, in: body) { return isSame(own) }
     guard row.context > 0 else { return false }
     if let known = verdicts[row.context] { return known }
     let members = try transaction.members(ofContext: row.context, namespace: namespace) ?? []
-    let verdict = Enriching.value(same.key, in: members)?.string == same.value
+    let verdict = isSame(Enriching.value(same.key, in: members))
     verdicts[row.context] = verdict
     return verdict
   }

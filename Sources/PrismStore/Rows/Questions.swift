@@ -73,7 +73,7 @@ struct Questions: StoreOperations {
       if run.answer.bytes <= run.question.bytesMax { run.ids.append(row.id) }
     case .count: break
     case .numbers(let field):
-      guard let value = try ring.value(of: field, in: row, metas)?.double else { return }
+      guard let value = try ring.value(of: field, in: row, metas)?.double, value.isFinite else { return }
       number = value
     }
     run.answer.rows += 1

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismSQLite
 
@@ -29,7 +30,7 @@ struct Reductions: StoreOperations {
     if part != nil { group = Self.group(of: own, tags: rule.by) }
     func key(_ group: String) -> String { "\(OpenWindow.keyPrefix)\(batch.userID) \(type.text) \(group)" }
     var name = key(JSONValue.object(group).text)
-    let isOthers = name.utf8.count > Self.keyBytesMax || window(name) == nil && !hasRoom()
+    let isOthers = name.utf8.count > Self.keyBytesMax || window(name) == nil && !hasRoom(batch.userID)
     if isOthers { (name, group) = (key("others"), []) }
     var window =
       self.window(name)
@@ -50,8 +51,10 @@ struct Reductions: StoreOperations {
   private func window(_ name: String) -> OpenWindow? { state.counts.windows[namespace]?[name] }
 
   /// A gauge that rests makes room for a group. One look in vain is enough: no gauge begins to rest while reports are added.
-  private mutating func hasRoom() -> Bool {
-    guard let open = state.counts.windows[namespace], open.count >= ReportReduction.groupsMax else { return true }
+  private mutating func hasRoom(_ userID: UInt32) -> Bool {
+    guard let open = state.counts.windows[namespace] else { return true }
+    let places = SharedPlaces(most: ReportReduction.groupsMax)
+    if places.hasRoom(taken: open.count, own: { open.values.count { $0.userID == userID } }) { return true }
     guard mayRest, let resting = open.first(where: { $0.value.count == 0 })?.key else {
       mayRest = false
       return false

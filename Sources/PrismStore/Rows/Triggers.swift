@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismSQLite
 
@@ -47,7 +48,7 @@ struct Triggers: StoreOperations {
         ?? (row.isSelfContained ? nil : Enriching.value(key, in: batch.context.members))
     }
     if run.following.count > 0, type.isKept, rule.lets(type.type),
-      rule.same.map({ value($0)?.text }) ?? nil == run.following.same
+      Self.areEqual(rule.same.flatMap { value($0)?.text }, run.following.same)
     {
       let bytes = RepeatedRows.bytes(of: row)
       run.following.count -= 1
@@ -125,7 +126,12 @@ struct Triggers: StoreOperations {
   /// Whether a kept report has the value of the rule's member.
   private func shares(_ value: String?, _ rule: ReportTrigger, _ row: StoredRow) throws(SQLiteError) -> Bool {
     guard let key = rule.same else { return true }
-    return try Ring(transaction).value(of: key, in: row, metas)?.text == value
+    return Self.areEqual(try Ring(transaction).value(of: key, in: row, metas)?.text, value)
+  }
+
+  /// Byte by byte.
+  private static func areEqual(_ one: String?, _ other: String?) -> Bool {
+    one.map { ExactText($0) } == other.map { ExactText($0) }
   }
 
   private func letGo(_ members: IDRuns, _ rule: ReportTrigger, _ run: inout TriggerState) throws(SQLiteError) {

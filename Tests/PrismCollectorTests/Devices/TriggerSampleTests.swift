@@ -16,6 +16,7 @@ import Testing
   /// - Parameter behind: the second one's clock, in milliseconds.
   private func replicas(_ kind: StoreRig.Fleet, behind: Int64 = 0) async throws -> [TriggerSample] {
     let (fleet, other) = (try await rig.fleet(kind), ManualTime())
+    try fleet.prepare()  // as a collector does, before anything else opens it
     other.stepWallClock(milliseconds: -behind)
     return [TriggerSample(fleet, time: rig.time), TriggerSample(fleet, time: behind == 0 ? rig.time : other)]
   }

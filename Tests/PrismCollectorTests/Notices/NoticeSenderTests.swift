@@ -66,6 +66,22 @@ struct NoticeSenderTests {
     await server.stop()
   }
 
+  @Test("the status decides, also where its body does not end") func cutBody() async throws {
+    let server = try HTTPServer(
+      listener: ListeningSocket(address: "127.0.0.1:0"), options: .init(), gate: { _ in .take() },
+      handler: { _ in
+        var answer = HTTPResponse(status: 200)
+        answer.stream = HTTPStream(byteCount: 100) { _ in nil }
+        return answer
+      })
+    let receiver = NoticeRig.receiver("http://127.0.0.1:\(server.port)")
+    let rig = try NoticeRig([receiver])
+    try await rig.add(Self.notice())
+    let notice = try await Self.sent(rig, receiver)
+    #expect(notice.state == .delivered && notice.attempts == 1)
+    await server.stop()
+  }
+
   @Test(
     "a receiver that is away is tried less and less often, and then the notice is a dead letter, which can be sent again"
   )

@@ -112,6 +112,20 @@ struct ScriptedClickHouseTests {
     await server.stop()
   }
 
+  private static let header = (name: "X-ClickHouse-Server-Display-Name", value: "house")
+
+  @Test("an empty 200 to an insert that is not the server's takes no report") func emptyAnswer() async throws {
+    try await Self.output { request in
+      let isVersion = request.body == Array("SELECT version()".utf8)
+      return HTTPResponse(
+        status: 200, contentType: "text/plain", headers: isVersion ? [Self.header] : [], text: isVersion ? "24.8.1" : ""
+      )
+    } _: { output, reports in
+      let failure = await #expect(throws: OutputFailure.self) { try await output.deliver(reports) }
+      #expect(failure?.taken == 0 && failure?.refused.isEmpty == true)
+    }
+  }
+
   @Test(
     "an answer that is not the server's takes no report",
     arguments: [
@@ -131,9 +145,11 @@ struct ScriptedClickHouseTests {
   {
     let queries = Mutex<[String]>([])
     try await Self.output { request in
-      if request.body == Array("SELECT version()".utf8) { return HTTPResponse.refusal(200, "24.8.1.1") }
+      if request.body == Array("SELECT version()".utf8) {
+        return HTTPResponse(status: 200, contentType: "text/plain", headers: [Self.header], text: "24.8.1.1")
+      }
       queries.withLock { $0.append(request.parameter("insert_deduplication_token") ?? "") }
-      return HTTPResponse(status: 200, contentType: "text/plain", headers: [], text: "")
+      return HTTPResponse(status: 200, contentType: "text/plain", headers: [Self.header], text: "")
     } _: { output, reports in
       for page in [reports, Array(reports.prefix(1)), reports] { _ = try await output.deliver(page) }
     }

@@ -120,7 +120,7 @@ struct OTLPOutputTests {
         requests.append(request.path)
         return requests.count { $0 == request.path } == 1
       }
-      return HTTPResponse(status: isFirst && request.path == OTLPSignal.traces.path ? 503 : 200)
+      return HTTPResponse.otlp(isFirst && request.path == OTLPSignal.traces.path ? 503 : 200)
     }
     let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
     var some = ["otel.metric", "otel.log", "otel.span"].map { Self.report($0, #""name":"a""#) }
@@ -135,7 +135,7 @@ struct OTLPOutputTests {
   @Test("what was taken before a failure does not come again after a stop")
   func stopped() async throws {
     let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
-      HTTPResponse(status: request.path == OTLPSignal.traces.path ? 503 : 200)
+      HTTPResponse.otlp(request.path == OTLPSignal.traces.path ? 503 : 200)
     }
     let (store, rig) = (MemoryPacketStore(), StoreRig())
     _ = try await store.take(StoreRig.packet([1, 2], type: "otel.log"))
@@ -182,12 +182,12 @@ struct OTLPOutputTests {
     let status = Mutex(200)
     let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
       guard request.path == "/v1/logs", let body = try? JSONValue(parsing: request.body) else {
-        return HTTPResponse(status: 404)
+        return HTTPResponse.otlp(404)
       }
       let isPoison = String(decoding: request.body, as: UTF8.self).contains(#""intValue":"13""#)
       let code = isPoison ? 400 : status.withLock { $0 }
       if code == 200 { bodies.withLock { $0.append(body) } }
-      guard isPoison else { return HTTPResponse(status: code) }
+      guard isPoison else { return HTTPResponse.otlp(code) }
       return HTTPResponse(status: code, contentType: "application/json", text: #"{"code":3,"message":"no 13"}"#)
     }
     let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)", encoding: .json))
@@ -218,5 +218,12 @@ struct OTLPOutputTests {
     ])
   func values(json: String, expected: String) throws {
     #expect(OTLPRecord.value(try JSONValue(parsing: Array(json.utf8))).text == expected)
+  }
+}
+
+extension HTTPResponse {
+  /// An empty message of protobuf.
+  static func otlp(_ status: Int) -> HTTPResponse {
+    HTTPResponse(status: status, headers: [("Content-Type", "application/x-protobuf")])
   }
 }

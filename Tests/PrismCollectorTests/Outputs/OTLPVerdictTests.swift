@@ -30,7 +30,8 @@ struct OTLPVerdictTests {
   @Test(
     "only OTLP's own answer about these records skips some of them",
     arguments: [
-      (200, "", "", Meaning.taken(0)), (204, "", "", .taken(0)), (200, json, "{}", .taken(0)),
+      (200, "", "", Meaning.held), (204, "", "", .held), (200, "text/plain", "", .held), (202, json, "", .held),
+      (201, "", "", .taken(0)), (200, json, "", .taken(0)), (200, json, "{}", .taken(0)),
       (200, json, #"{"partialSuccess":{}}"#, .taken(0)), (200, json, partial, .taken(2)),
       (200, json, #"{"partial_success":{"rejected_log_records":"2","error_message":"old"}}"#, .taken(2)),
       (200, json, #"{"error":"please sign in"}"#, .held),
@@ -81,7 +82,7 @@ struct OTLPVerdictTests {
 
   @Test("if a proxy answers in the backend's place, all reports arrive once after it is mended, and the cause is said")
   func mended() async throws {
-    let answer = Mutex(HTTPResponse(status: 200))
+    let answer = Mutex(HTTPResponse.otlp(200))
     let taken = Mutex<[Int]>([])
     let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
       let now = answer.withLock { $0 }
@@ -103,7 +104,7 @@ struct OTLPVerdictTests {
     }
     #expect(try await source.cursor() == 0)
     #expect(await runner.figures.refused == 0)
-    answer.withLock { $0 = HTTPResponse(status: 200) }
+    answer.withLock { $0 = HTTPResponse.otlp(200) }
     let running = Task { await runner.run() }
     while try await source.cursor() < 20 { await Task.yield() }
     running.cancel()
@@ -126,7 +127,7 @@ struct OTLPVerdictTests {
       requests.withLock { $0 += 1 }
       if numbers.count > 2 || numbers.contains(6) && limit.withLock({ $0 }) < 6 { return HTTPResponse(status: 413) }
       taken.withLock { $0 += numbers }
-      return HTTPResponse(status: 200)
+      return HTTPResponse.otlp(200)
     }
     let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)", encoding: .json))
     let page = try await Self.reports(1...8)

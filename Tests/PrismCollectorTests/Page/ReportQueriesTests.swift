@@ -1,6 +1,7 @@
 import PrismBase
 import PrismHTTP
 import PrismProtocol
+import PrismSQLite
 import PrismTestSupport
 import Testing
 
@@ -20,6 +21,28 @@ struct ReportQueriesTests {
     ] { _ = try await store.take(packet) }
     let queries = store.queries
     return (store, ReportScan(queries: queries, time: SystemTime()))
+  }
+
+  @Test("reports behind a hole of ids, as a replaced database leaves, are read with some questions")
+  func hole() async throws {
+    let rig = StoreRig()
+    var store = try rig.sqlite()
+    _ = try await store.take(StoreRig.packet([1]))
+    await store.close()
+    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
+      "REPLACE INTO facts VALUES ('newest_report', \(1 << 40))")
+    store = try rig.sqlite()
+    _ = try await store.take(StoreRig.packet([2]))
+    let newest = try await store.queries.newestID()
+    #expect(newest > 1 << 40)
+    var (cursor, found, pages): (Int64, Int, Int) = (0, 0, 0)
+    while cursor < newest {
+      let (reports, end) = try await store.reports(.everything, of: "t", after: cursor, upTo: newest)
+      (cursor, found, pages) = (end, found + reports.count, pages + 1)
+      try #require(pages < 10)
+    }
+    #expect(found == 2)
+    await store.close()
   }
 
   @Test(
@@ -240,7 +263,9 @@ private struct SlowWindows: ReportQueries {
     return windows
   }
   func newestID() async throws(StoreFailure) -> Int64 { try await inner.newestID() }
-  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? { try await inner.receivedTime(from: id) }
+  func first(from id: Int64) async throws(StoreFailure) -> (id: Int64, receivedTime: Int64)? {
+    try await inner.first(from: id)
+  }
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] {
     try await inner.counts(filter, grouping)
   }

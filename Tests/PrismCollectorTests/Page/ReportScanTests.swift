@@ -66,7 +66,9 @@ private final class SlowReports: ReportQueries {
     (0..<count).reversed().map { $0 * 10 + 1...$0 * 10 + 10 }
   }
   func newestID() async throws(StoreFailure) -> Int64 { count * 10 }
-  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? { hasTimes ? id : nil }
+  func first(from id: Int64) async throws(StoreFailure) -> (id: Int64, receivedTime: Int64)? {
+    hasTimes ? (id, id) : nil
+  }
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] { [] }
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int

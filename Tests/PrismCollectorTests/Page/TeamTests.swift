@@ -248,6 +248,33 @@ struct TeamTests {
     await rig.collector.close()
   }
 
+  @Test("a team tags its own devices only, and what it says of a shared one hides nothing that is said of the fleet")
+  func tags() async throws {
+    let rig = try await Rig()
+    for (place, team) in ["alpha", "beta"].enumerated() { try await rig.fill(team, first: 100 * place + 1) }
+    let all = "operator-of-everything"
+    func tag(
+      _ token: String, _ namespace: String, _ device: String, _ body: String, _ record: String = "operator"
+    ) async -> Int {
+      await rig.ask(
+        token, "/api/v1/records/\(namespace)/prism.tags/\(record)", [("device", device)], method: .put,
+        type: "application/json", body: body
+      ).status
+    }
+    func devices(_ expression: String) async throws -> [String] {
+      let found = try await rig.json(all, "/devices", [("where", expression)])
+      return try #require(found["devices"]?.array).compactMap { $0["device"]?.string }
+    }
+    #expect(await tag(all, "prism", "both", #"{"ring":"stable"}"#) == 201)
+    #expect(await tag(Rig.changer, "alpha", "beta-only", #"{"ring":"early"}"#) == 404)
+    #expect(await tag(Rig.changer, "alpha", "both", #"{"ring":"early","site":"a"}"#) == 201)
+    #expect(await tag(all, "alpha", "beta-only", #"{"ring":"early"}"#) == 201)
+    #expect(await tag(all, "prism", "both", #"{"ring":"early"}"#, "enrollment") == 422)
+    #expect(try await devices("tag.ring = early") == [])
+    #expect(try await devices("tag.ring = stable") == ["both"])
+    #expect(try await devices("tag.site = a") == ["both"])
+  }
+
   @Test("a list of a token is read again with its file, also for a session; a wrong one changes nothing")
   func lists() async throws {
     let rig = try await Rig()
@@ -359,7 +386,11 @@ struct TeamTests {
       _ = await rig.ask(Rig.alpha, "/api/v1/types/\(number)x", [])  // no route: it is not noted
       _ = await rig.ask(Rig.alpha, "/api/v1/reports", [("namespace", "n\(number)")])
     }
+    let padding = "a != " + String(repeating: "x", count: 600)
+    _ = await rig.ask(Rig.alpha, "/api/v1/export", [("format", "csv"), ("meta", padding), ("namespace", "alpha")])
     await rig.collector.access.audit?.write()
+    let exports = try await rig.json(nil, "/reports", [("namespace", "prism-audit"), ("type", "prism-audit-export")])
+    #expect(exports["reports"]?.array?.first?["meta"]?["query"]?.string?.hasSuffix("namespace=alpha") == true)
     let page = try await rig.json(nil, "/reports", [("namespace", "prism-audit"), ("limit", "1000")])["reports"]?.array
     #expect(page?.count == AuditLog.entriesMax && page?.first?["meta"]?["leftOut"] == 7)
     var random = SystemRandomNumberGenerator()

@@ -113,6 +113,27 @@ struct DayAllowanceTests {
     await store.close()
   }
 
+  @Test("PostgreSQL: what a wrong clock wrote into a day long ago stays for as many days of service as all does")
+  func writtenLate() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store { $0.retention.days = 7 }
+    _ = try await store.take(StoreRig.packet([1]))
+    while try await store.maintain() {}
+    let connection = try PostgreSQLSetup(
+      target: PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10)
+    ).connect()
+    try PostgreSQLStoreTests.addDay(connection, ago: 20)
+    let today = "'day.' || to_char((now() AT TIME ZONE 'UTC')::date"
+    #expect(try await rig.value("SELECT count(*) FROM facts WHERE name = \(today), 'YYYYMMDD')") == "1")
+    _ = try await rig.sql("INSERT INTO facts VALUES (\(today) - 20, 'YYYYMMDD'), 0)")
+    while try await store.maintain() {}
+    #expect(try await store.numbers().count == 2)
+    _ = try await rig.sql("UPDATE facts SET value = value + 7 * 86400 WHERE name = 'served_seconds'")
+    while try await store.maintain() {}
+    #expect(try await store.numbers().count == 1)
+    await store.close()
+  }
+
   @Test("PostgreSQL: replicas count the time of service once, and no replica counts a step of the database's clock")
   func service() async throws {
     let (rig, time) = (try await PostgreSQLRig(), ManualTime())

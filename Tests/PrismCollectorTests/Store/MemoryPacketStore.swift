@@ -52,6 +52,10 @@ actor MemoryPacketStore: PacketStore, ReportQueries {
 
   func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] { [] }
 
+  func has(_ packet: PacketID, of stream: StreamID) async throws(StoreFailure) -> Bool {
+    streams[stream]?.ids.contains(packet) ?? false
+  }
+
   func hasPackets(of device: String) async throws(StoreFailure) -> Bool {
     streams.keys.contains { $0.device == device }
   }
@@ -90,7 +94,7 @@ actor MemoryPacketStore: PacketStore, ReportQueries {
     _ filter: ReportFilter, _ grouping: ReportGrouping?
   ) async throws(StoreFailure) -> [ClosedRange<Int64>] { reports.isEmpty ? [] : [1...Int64(reports.count)] }
   func newestID() async throws(StoreFailure) -> Int64 { Int64(reports.count) }
-  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? { Self.now }
+  func first(from id: Int64) async throws(StoreFailure) -> (id: Int64, receivedTime: Int64)? { (id, Self.now) }
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] { [] }
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int

@@ -1,4 +1,5 @@
 import Foundation
+import PrismBase
 import PrismProtocol
 import PrismSQLite
 import Testing
@@ -57,17 +58,19 @@ import Testing
     #expect(after.count == 3 && after.last! > lost.last!)
   }
 
-  @Test("the configuration that a restored collector serves is newer than what devices took since the copy")
+  @Test("a restored collector serves newer configuration than devices took since the copy, and all of it to each")
   func configuration() async throws {
     try await fill([1])
-    let version = { [rig] in
+    let value = { [rig] (name: String) in
       try SQLiteConnection(.init(path: rig.path + "/fleet.db")).firstInt(
-        "SELECT value FROM remote_facts WHERE name = 'version'") ?? 0
+        "SELECT value FROM remote_facts WHERE name = '\(name)'") ?? 0
     }
+    let version = { try value("version") }
     let set = { [rig] (version: Int) in
       try SQLiteConnection(.init(path: rig.path + "/fleet.db")).execute(
-        "REPLACE INTO remote_facts VALUES ('version', \(version))")
+        "REPLACE INTO remote_facts VALUES ('version', \(version)), ('update_time', \(version * 2))")
     }
+    let began = SystemTime().unixMilliseconds - 1
     for (copied, since, least) in [(5, 40, 41), (0, 0, 0)] {
       try set(copied)
       let folder = "\(folder)-\(copied)"
@@ -75,6 +78,8 @@ import Testing
       try set(since)
       try backup.restore(from: folder, now: Int64(copied)) { _ in }
       #expect(try version() >= least && (try version() > 0) == (copied > 0))
+      // Devices that asked before the restore know less than what is not forgotten.
+      #expect(try value("update_time") >= began == (copied > 0) && value("update_time") == value("forgotten_time"))
     }
   }
 

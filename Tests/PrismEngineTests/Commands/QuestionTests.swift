@@ -70,7 +70,10 @@ import Testing
       let answer = try await found(engine)
       #expect(answer.rows == 3000 && answer.looked == 3010 && answer.bytes == 0 && answer.others.count == 0)
       #expect(answer.groups.keys.sorted() == ["/0", "/1", "/2"])
-      for (first, sketch) in [(3, answer.groups["/0"]!), (1, answer.groups["/1"]!), (2, answer.groups["/2"]!)] {
+      for (first, sketch) in [
+        (3, answer.groups[ExactText("/0")]!), (1, answer.groups[ExactText("/1")]!),
+        (2, answer.groups[ExactText("/2")]!),
+      ] {
         let truth = stride(from: first, through: 3000, by: 3).map(Double.init)
         #expect(sketch.count == 1000 && sketch.sum == truth.reduce(0, +))
         #expect(sketch.min == truth[0] && sketch.max == truth[999])
@@ -105,7 +108,7 @@ import Testing
       rig.insert(rig.request("c1", .ask, args.merging(["type": .text("boot")]) { $1 }, seconds: 30_000))
       #expect(try await rig.reaches(.done, engine))
       let answer = try await found(engine)
-      #expect(answer.rows == count && (answer.groups[""]?.count ?? 0) == count)
+      #expect(answer.rows == count && (answer.groups[ExactText("")]?.count ?? 0) == count)
     }
   }
 

@@ -114,6 +114,27 @@ import Testing
     }
   }
 
+  @Test("a payload or a meta that there is no room for is left out, also one of any size without blocks")
+  func noRoom() async throws {
+    let sizes = [5 << 20, 63 << 20, 65 << 20, 1 << 42]
+    let long = #"{"n":"\#(String(repeating: "x", count: 5 << 20))"}"#
+    try await withSpool(userBytesMax: .max) { rig, _ in
+      for (number, size) in sizes.enumerated() {
+        try folder.write("", to: "prism.net.p\(number).payload")
+        try #require(truncate(folder("prism.net.p\(number).payload"), size) == 0)
+        try leave(#"{"n":1}"#, as: "prism.net.p\(number).json")
+      }
+      try leave(long, as: "prism.net.m.json")
+      try await eventually("all are taken") { rig.sink.rowCount == 5 && names.isEmpty && count(of: 200) == 5 }
+      let rows = rig.sink.commits.joined().flatMap { batch in
+        batch.rows.map { (String(decoding: batch.arena[$0.body], as: UTF8.self), $0.payload) }
+      }
+      for size in sizes.dropLast() + [1 << 40, long.utf8.count] {
+        #expect(rows.contains { $0.0.contains(#""PAYLOAD_LEFT_OUT":\#(size)"#) && $0.1 == nil }, "\(size)")
+      }
+    }
+  }
+
   @Test("a report of a namespace or type that is not configured waits, and keeps no other report waiting")
   func waiting() async throws {
     // A file takes a block, and the quota counts files that wait.

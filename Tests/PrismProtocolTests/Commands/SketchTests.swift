@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismTestSupport
 import Testing
@@ -19,6 +20,56 @@ import Testing
 
   private func sketch(_ values: some Sequence<Double>) -> Sketch {
     values.reduce(into: Sketch()) { $0.add($1) }
+  }
+
+  @Test("the greatest counts that a device may say are merged for ever: a sum ends at 2^53")
+  func greatestCounts() throws {
+    let most = 1 << 53
+    for members in [#""zeros":\#(most)"#, #""zeros":0,"positive":[5,\#(most)]"#, #""zeros":0,"negative":[5,\#(most)]"#]
+    {
+      let text = #"{"count":\#(most),"sum":1e308,"min":-9,"max":9,"scale":7,\#(members)}"#
+      let other = try #require(Sketch(json: try JSONValue(parsing: text)))
+      var (all, coarse) = (Sketch(), other)
+      coarse.coarsen(to: -3)
+      for _ in 0..<1100 {
+        all.merge(other)
+        all.merge(coarse)
+      }
+      #expect(all.count == most && all.sum.isFinite && Sketch(json: all.json) != nil)
+      var answer = QuestionAnswer()
+      (answer.rows, answer.bytes, answer.looked, answer.milliseconds) = (most, most, most, most)
+      answer.groups = [ExactText(""): other]
+      var sum = answer
+      for _ in 0..<1100 { sum.merge(answer) }
+      #expect([sum.rows, sum.bytes, sum.looked, sum.milliseconds] == [most, most, most, most])
+    }
+  }
+
+  @Test(
+    "a condition compares texts byte by byte, and whole numbers exactly",
+    arguments: [
+      (.equals("\u{E9}"), #""é""#, true), (.equals("\u{E9}"), #""e\u0301""#, false),
+      (.contains("a"), #""a\u0301bc""#, true), (.contains("\u{E1}"), #""a\u0301bc""#, false),
+      (.range(9_007_199_254_740_993...9_007_199_254_740_993), "9007199254740993", true),
+      (.range(9_007_199_254_740_993...9_007_199_254_740_993), "9007199254740992", false),
+      (.range(1...2), "1.5", true), (.range(1...2), "2.5", false), (.range(0...Int.max), "1e400", false),
+    ] as [(ReportTrigger.Condition, String, Bool)])
+  func condition(_ condition: ReportTrigger.Condition, json: String, isMet: Bool) throws {
+    #expect(condition.isMet(by: try JSONValue(parsing: json)) == isMet)
+  }
+
+  @Test("values that differ in their bytes only are two groups; one of over 64 bytes is among the others")
+  func groups() throws {
+    var answer = QuestionAnswer()
+    for name in ["\u{E9}", "e\u{301}", String(repeating: "x", count: 65)] { answer.add(1, to: name) }
+    #expect(answer.groups.count == 2 && answer.others.count == 1)
+    #expect(try #require(QuestionAnswer(json: try JSONValue(parsing: answer.fitted.text))) == answer)
+  }
+
+  @Test("a whole number past 2^53 does not read as an exact one")
+  func rounded() {
+    #expect(sketch([0x1p53]).json["max"]?.text == "9007199254740992")
+    #expect(sketch([1_764_400_000_123_456_789]).json["max"]?.text.contains("e+18") == true)
   }
 
   @Test("percentiles are within the stated error, and all else is exact", arguments: Self.spreads.indices)

@@ -206,8 +206,10 @@ final class BlockReader {
   }
 
   /// When the first report from this id on was received; nil if there is no such report.
-  func receivedTime(from id: Int64, of tables: StoreTables) throws -> Int64? {
-    try tables.heads(id...Int64.max, isNewestFirst: false, limit: 1).first?.received.lowerBound
+  func first(from id: Int64, of tables: StoreTables) throws -> (id: Int64, receivedTime: Int64)? {
+    try tables.heads(id...Int64.max, isNewestFirst: false, limit: 1).first.map {
+      (max($0.id, id), $0.received.lowerBound)
+    }
   }
 }
 

@@ -132,8 +132,8 @@ actor StoreReader: ReportQueries {
 
   func newestID() async throws(StoreFailure) -> Int64 { try await ask(isFinal: true) { try $0.newestID() } }
 
-  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? {
-    try await ask { try blocks.receivedTime(from: id, of: $0) }
+  func first(from id: Int64) async throws(StoreFailure) -> (id: Int64, receivedTime: Int64)? {
+    try await ask { try blocks.first(from: id, of: $0) }
   }
 
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] {
@@ -199,6 +199,10 @@ extension ReadStore {
   nonisolated var figures: StoreCounts { health.counts }
 
   func deviceCount() async throws(StoreFailure) -> Int { try await readers.reports.read { try $0.deviceCount() } }
+
+  func has(_ packet: PacketID, of stream: StreamID) async throws(StoreFailure) -> Bool {
+    try await readers.reports.read { try $0.has(packet, of: stream) }
+  }
 
   func hasPackets(of device: String) async throws(StoreFailure) -> Bool {
     try await readers.reports.read { try $0.hasPackets(of: device) }

@@ -173,6 +173,11 @@ struct PostgreSQLDays {
       WHERE s.id IN (SELECT stream FROM newest)
       """)
     try statements.run("DELETE FROM replicas WHERE seen < now() - interval '1 day'")
+    try statements.run(
+      """
+      DELETE FROM facts WHERE name LIKE '\(Self.dayFact)%' AND to_regclass('blocks_' || right(name, 8)) IS NULL
+        AND to_regclass('packets_' || right(name, 8)) IS NULL
+      """)
   }
 
   /// The oldest day that may be dropped, as `YYYYMMDD`.
@@ -184,10 +189,17 @@ struct PostgreSQLDays {
         AND right(c.relname::text, 8) < to_char((now() AT TIME ZONE 'UTC')::date - \(days), 'YYYYMMDD') ORDER BY 1
       """
     ).compactMap { Int64($0[0]) }
-    let due = try statements.due(
-      parent, of: over, keptDays: Int64(days), served: try statements.fact(Self.servedFact) ?? 0)
-    return over.first { $0 <= due }.map { String($0) }
+    let served = try statements.fact(Self.servedFact) ?? 0
+    // A clock that was wrong wrote into a day that is long over.
+    let old = try over.filter { day in
+      try statements.fact("\(Self.dayFact)\(day)").map { served - $0 >= Int64(days) * 86_400 } ?? true
+    }
+    let due = try statements.due(parent, of: old, keptDays: Int64(days), served: served)
+    return old.first { $0 <= due }.map { String($0) }
   }
+
+  /// With the day behind it: the seconds of service when the database's clock said it last.
+  private static let dayFact = "day."
 
   /// The time that collectors served this database. One replica at a time, within the lock of the upkeep.
   private static let (servedFact, servedAtFact) = (ServiceTime.fact, "served_at")
@@ -198,9 +210,12 @@ struct PostgreSQLDays {
   func noteService(ownSeconds: Int64) throws -> Int64 {
     let now = try statements.integer("SELECT extract(epoch FROM clock_timestamp())::bigint") ?? 0
     let passed = now - (try statements.fact(Self.servedAtFact) ?? now)
-    let served = try statements.fact(Self.servedFact) ?? 0
-    try statements.set(Self.servedFact, served + max(0, min(ownSeconds, passed)))
+    let served = try (statements.fact(Self.servedFact) ?? 0) + max(0, min(ownSeconds, passed))
+    try statements.set(Self.servedFact, served)
     try statements.set(Self.servedAtFact, now)
+    if let day = try statements.text("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')") {
+      try statements.set(Self.dayFact + day, served)
+    }
     return now
   }
 }

@@ -17,6 +17,8 @@ extension CrashSpool {
 
   private static let groupBytesMax = 1024 * 1024
   private static let payloadBytesMax = 64 * 1024 * 1024
+  /// Of a meta that there is no room for as a whole: one byte more than is read as JSON, so that it is cut.
+  private static let beginningBytes = MendedMeta.readBytesMax + 1
   /// Beside its files, about.
   private static let reportBytes = 512
   /// For the common information, by attempt: a meta that has less room is cut.
@@ -89,7 +91,11 @@ extension CrashSpool {
     guard !part.isEmpty else { return .empty }
     // A meta that is mended is there once more.
     let bytes = part.reduce(0) { $0 + 2 * ($1.bytes + $1.meta.bytes + Self.reportBytes) }
-    guard let room = await parts.sink.reserve(bytes: bytes, userID: userID) else {
+    let beginnings = part.reduce(0) { $0 + 4 * min($1.meta.bytes, Self.beginningBytes) + 2 * Self.reportBytes }
+    var (room, readsAll) = (MemoryRoom?.none, part.allSatisfy { $0.bytes <= Self.payloadBytesMax })
+    if readsAll { room = await parts.sink.reserve(bytes: bytes, userID: userID) }
+    if room == nil { (room, readsAll) = (await parts.sink.reserve(bytes: beginnings, userID: userID), false) }
+    guard let room else {
       if Task.isCancelled { return .empty }
       for report in part {
         refuse(
@@ -104,7 +110,7 @@ extension CrashSpool {
       var (read, submissions): ([SpoolListing.Report], [Submission]) = ([], [])
       for report in left {
         do throws(Refusal) {
-          submissions.append(try submission(report, reserved: reserved, from: source, folder))
+          submissions.append(try submission(report, readsAll, reserved: reserved, from: source, folder))
           read.append(report)
         } catch { refuse(report, error, folder) }
       }
@@ -138,22 +144,27 @@ extension CrashSpool {
     return SubmissionSource(peer: peer, mending: mending, sessionID: "crash-spool")
   }
 
+  /// - Parameter readsAll: false: there is room for the beginning of its meta only, and it says how much is left out.
   private func submission(
-    _ report: SpoolListing.Report, reserved: Int, from source: SubmissionSource, _ folder: SpoolFolder
+    _ report: SpoolListing.Report, _ readsAll: Bool, reserved: Int, from source: SubmissionSource, _ folder: SpoolFolder
   ) throws(Refusal) -> Submission {
     let name = report.name
-    let text = try folder.read(report.meta, bytesMax: Self.payloadBytesMax)
+    let text = try folder.read(
+      report.meta, bytesMax: Self.payloadBytesMax, beginningBytes: readsAll ? nil : Self.beginningBytes)
     // The common information has never less than the least that is reserved for it behind the first attempt.
     let least = text.count > Limits.metaBytesMax - Self.commonBytesMin ? Self.reservedBytes[1] : 0
     let mended = MendedMeta(text, bytesMax: Limits.metaBytesMax - max(reserved, least))
-    let payload = try report.payload.map { (file) throws(Refusal) in
-      try folder.read(file, bytesMax: Self.payloadBytesMax)
-    }
+    var payload = readsAll ? mended.payload : nil
+    if readsAll, let file = report.payload { payload = try folder.read(file, bytesMax: Self.payloadBytesMax) }
     // A file of a clock that was not set yet is dated by its arrival.
     let time = report.meta.modified >= CreatedTime.least ? report.meta.modified : nil
-    return Submission(
-      name.type.text, in: name.namespace.text, meta: mended.meta, payload: payload ?? mended.payload, createdTime: time,
+    var submission = Submission(
+      name.type.text, in: name.namespace.text, meta: mended.meta, payload: payload, createdTime: time,
       reportID: name.reportID, from: source)
+    if !readsAll, let left = report.payload ?? (mended.payload == nil ? nil : report.meta) {
+      submission.unreadBytes = left.size
+    }
+    return submission
   }
 }
 

@@ -29,8 +29,8 @@ final class SpoolFolder: Sendable {
   }
 
   /// Reads a file of the user that the listing named. One that has grown since is refused: memory was reserved for its
-  /// size then.
-  func read(_ file: SpoolListing.File, bytesMax: Int) throws(Refusal) -> [UInt8] {
+  /// size then. - Parameter beginningBytes: no more of it is read; nil: all.
+  func read(_ file: SpoolListing.File, bytesMax: Int, beginningBytes: Int? = nil) throws(Refusal) -> [UInt8] {
     let opened = openat(descriptor, file.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     guard opened >= 0 else {
       let reason = String(cString: strerror(errno))
@@ -43,6 +43,7 @@ final class SpoolFolder: Sendable {
       facts.st_uid == file.userID
     else { throw Refusal(.badRequest, "a file is no regular file of its user with one name") }
     do throws(FileError) {
+      if let beginningBytes { return try SmallFile.beginning(of: opened, file.name, bytes: beginningBytes) }
       return try SmallFile.read(opened, of: file.name, bytesMax: min(bytesMax, file.bytes))
     } catch {
       throw Refusal(.badRequest, error.description)

@@ -8,7 +8,9 @@ struct SpoolListing: Sendable {
   struct File: Sendable, Equatable {
     var name: String
     var userID: UInt32
-    /// That it takes on the disk, or that it has, if those are more.
+    /// Bytes that it has, 2^40 at most.
+    var size: Int
+    /// That it takes on the disk, or that it has, if those are more; 2^40 at most.
     var bytes: Int
     /// Milliseconds since 1970.
     var modified: Int64
@@ -185,9 +187,13 @@ extension SpoolListing.File {
     self.init(name: name, facts)
   }
 
+  private static let sizeMax = 1 << 40
+
   init(name: String, _ facts: stat) {
     (self.name, userID) = (name, facts.st_uid)
-    bytes = max(Int(facts.st_size), Int(facts.st_blocks) * 512)
+    // A file without blocks says any size. No sum of sizes may pass what an integer holds.
+    size = min(Int(facts.st_size), Self.sizeMax)
+    bytes = min(max(size, Int(facts.st_blocks) * 512), Self.sizeMax)
     modified = Int64(facts.st_mtim.tv_sec) * 1000 + Int64(facts.st_mtim.tv_nsec) / 1_000_000
   }
 }
