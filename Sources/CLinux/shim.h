@@ -366,6 +366,8 @@ struct prism_journal_calls {
   int (*get_fd)(void *);
   int (*get_events)(void *);
   int (*process)(void *);
+  int (*has_runtime_files)(void *);
+  int (*has_persistent_files)(void *);
 };
 
 /// Loads libsystemd, which is there only where a journal is read. 0, or -1 where it is missing or too old.
@@ -383,7 +385,8 @@ static inline int prism_journal_load(struct prism_journal_calls *calls) {
       {"get_data", (void **)&calls->get_data}, {"restart_data", (void **)&calls->restart_data},
       {"enumerate_available_data", (void **)&calls->enumerate_available_data}, {"get_fd", (void **)&calls->get_fd},
       {"get_events", (void **)&calls->get_events},
-      {"process", (void **)&calls->process}};
+      {"process", (void **)&calls->process}, {"has_runtime_files", (void **)&calls->has_runtime_files},
+      {"has_persistent_files", (void **)&calls->has_persistent_files}};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     char name[64] = "sd_journal_";
     strcat(name, wanted[i].name);

@@ -4,7 +4,7 @@ import PrismHTTP
 import PrismPacket
 import PrismProtocol
 
-/// The receiver: takes packets, decodes them, deduplicates and orders them, stores their reports, and only then answers with
+/// The receiver: accepts packets, decodes them, deduplicates and orders them, stores their reports, and only then answers with
 /// the receipt (docs/collector.md). The model for a backend in another language.
 public final class Collector: Sendable {
   let options: CollectorOptions

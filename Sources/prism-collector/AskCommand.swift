@@ -18,7 +18,9 @@ extension CollectorCommand {
     }
     var args = try CommandSending.values(Array(line.operands.dropFirst()), of: "ask")
     args["type"] = .text(type)
-    if case .text(let span)? = args["last"] { args["last"] = .integer(try CommandDraft.span(span, of: "last")) }
+    for (name, value) in args where ["last", "since", "until"].contains(name) {
+      args[name] = .integer(try Asking.time(name, value.json.string ?? value.json.text))
+    }
     let question: Question
     do throws(CommandFault) { question = try Question(args) } catch { throw .usage("ask: \(error.message)") }
     let draft = try CommandDraft(line, .ask, args)
@@ -62,7 +64,9 @@ private enum Asking {
       rows=true       the reports leave; without it they stay, and are counted
       of=MEMBER       count, sum, least, greatest and percentiles of a number in their meta
       by=MEMBER       one answer for each value of a member
-      last=SPAN       reports of the last 90s, 15m, 2h, 3d; or since=MS and until=MS, milliseconds since 1970
+      last=SPAN       reports of the last 90s, 15m, 2h, 3d
+      since=TIME      reports made at this time or later, and with until=TIME before that one: 15m, 2h, 3d ago,
+                      2026-01-31, 2026-01-31T12:00:00Z, or milliseconds since 1970
       field=MEMBER    with equals=TEXT, contains=TEXT, or from=N and to=N: only reports that meet it
       maxKByte=N      the most that may leave each device (256)
 
@@ -71,6 +75,13 @@ private enum Asking {
     Exit codes: 0, 1 no device is chosen or it is refused, 64 usage, 66 no such key file, 69 the store can't be reached,
     75 not all have answered, 78 configuration.
     """
+
+  static func time(_ name: String, _ text: String) throws(Fault) -> Int64 {
+    do throws(WrittenTime.Fault) {
+      guard name != "last" else { return try WrittenTime.seconds(text, daysMax: Question.lastDaysMax) }
+      return try WrittenTime.milliseconds(text, now: SystemTime().unixMilliseconds)
+    } catch { throw .usage("ask: \(name): \(error.message)") }
+  }
 
   /// Chooses devices, and says what the question may cost, by their last ledgers and hourly reports.
   static func devices(
@@ -84,7 +95,8 @@ private enum Asking {
     }
     var (reporting, rows, bytes, most) = (0, 0, 0, devices.count * question.bytesMax)
     let chosen = Set(devices)
-    let rings = try await desk.get("/rings?namespace=\(namespace)&type=\(question.type.text.percentEncoded)")
+    let rings = try await desk.get(
+      "/rings", query: "namespace=\(namespace)&type=\(question.type.text.percentEncoded)")
     for ring in rings["devices"]?.array ?? [] where chosen.contains(ring["device"]?.string ?? "") {
       let held = ring["bytes"]?.int ?? 0
       (reporting, rows, bytes) = (reporting + 1, rows + (ring["kept"]?.int ?? 0), bytes + held)

@@ -6,7 +6,6 @@ import PrismProtocol
 
 /// A command before it is of a device: with one id for all of them, and signed for each.
 struct CommandDraft {
-  private static let spanUnits: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
   private static let keyBytesMax = 65_536
 
   let id: RecordID
@@ -69,13 +68,8 @@ struct CommandDraft {
   }
 
   static func span(_ text: String, of option: String) throws(Fault) -> Int64 {
-    let longest = Int64(CommandRequest.lifetimeDaysMax) * 86_400
-    guard let unit = text.last.flatMap({ spanUnits[$0] }), let count = Int64(text.dropLast()), count > 0,
-      count <= longest / unit
-    else {
-      throw .usage(
-        "\(option): is `\(text)`, must be a span of at most \(CommandRequest.lifetimeDaysMax) days: 90s, 15m, 2h, 3d")
-    }
-    return count * unit
+    do throws(WrittenTime.Fault) {
+      return try WrittenTime.seconds(text, daysMax: Int64(CommandRequest.lifetimeDaysMax))
+    } catch { throw .usage("\(option): \(error.message)") }
   }
 }

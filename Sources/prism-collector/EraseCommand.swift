@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismCollector
 import PrismProtocol
@@ -10,6 +11,7 @@ extension CollectorCommand {
       value.map { JSONValue.Member(name, .string($0)) }
     }
     guard wanted.count == 1, line.operands.isEmpty else { throw line.misused("erase needs --device or --where") }
+    try Erasure.confirm(wanted[0], line)
     return try await line.ask { desk throws(Fault) in
       let begun = try await desk.post("/erasures", .object(wanted))
       while true {
@@ -36,16 +38,25 @@ private enum Erasure {
   static let options = [
     ArgumentOption("--device", "ID", "all reports of a device, and its records"),
     ArgumentOption("--where", "FIELD=VALUE", "all reports with this value of a field of the meta"),
+    ArgumentOption("--yes", nil, "don't ask; needed without a terminal"),
   ]
 
+  static func confirm(_ wanted: JSONValue.Member, _ line: CollectorLine) throws(Fault) {
+    if line.arguments.contains("--yes") { return }
+    guard isatty(STDIN_FILENO) == 1 else { throw .usage("erase: without a terminal, --yes is required") }
+    let value = (wanted.value.string ?? "").printable
+    StandardStreams.say("erase all reports with \(wanted.key) \(value) for good? [y/N] ")
+    guard readLine() == "y" else { throw Fault(message: "nothing was erased", exitCode: 1) }
+  }
+
   static let usage = """
-    usage: prism-collector erase --device ID | --where FIELD=VALUE [--config PATH | the flags of prism-collector]
+    usage: prism-collector erase --device ID | --where FIELD=VALUE [--yes] [--config PATH | the flags of prism-collector]
 
     \(ArgumentOption.help(options, column: 25))
 
     It rewrites the blocks that have them, and the database's files, in which no byte of them stays. Packets wait while
     the files are written. The receipt that it prints is a line of erasures.ndjson in the state folder, too.
 
-    Exit codes: 0, 1 another erasure runs, 64 usage, 69 the store can't be changed, 78 configuration.
+    Exit codes: 0, 1 another erasure runs or the answer is not y, 64 usage, 69 the store can't be changed, 78 configuration.
     """
 }

@@ -64,7 +64,7 @@ struct Flags {
            prism-collector output list | dead | requeue | drop     outputs and their dead letters (output --help)
            prism-collector symbols add | list | remove             debug files that name their frames (symbols --help)
            prism-collector release list | compare                  versions of apps with their rates (release --help)
-           prism-collector erase OPTIONS                           erases reports for good (erase --help)
+           prism-collector erase OPTIONS                           erases reports for good, and asks first (erase --help)
 
       check                prints every fault of the configuration, and starts nothing
       migrate              makes the tables in PostgreSQL, or brings them to this program's version; with --from it carries
@@ -95,7 +95,8 @@ struct Flags {
     let paths: [String] = [DevelopmentFolder.running?.path, "/etc/prism"].compactMap { folder in
       folder.map { $0 + "/collector.yaml" }
     }
-    guard let path = paths.first(where: { access($0, F_OK) == 0 }) else {
+    // A folder without rights is no missing file: reading it says so.
+    guard let path = paths.first(where: { access($0, F_OK) == 0 || errno == EACCES }) else {
       throw .usage(
         "there is no /etc/prism/collector.yaml: name the collector's file with --config PATH (--help: all flags)")
     }

@@ -22,8 +22,13 @@ private enum QueryOptions {
     ArgumentOption("--type", "TYPE", "reports of this type"),
     ArgumentOption("--device", "ID", "reports of this device"),
     ArgumentOption("--kind", "KIND", "meta or payload"),
-    ArgumentOption("--since", "MS", "reports made at this time or later, milliseconds since 1970"),
-    ArgumentOption("--until", "MS", "reports made before this time"),
+    ArgumentOption(
+      "--since", "WHEN",
+      """
+      reports made at this time or later: 15m, 2h, 3d ago, 2026-01-31, 2026-01-31T12:00:00Z, or
+      milliseconds since 1970
+      """),
+    ArgumentOption("--until", "WHEN", "reports made before this time, in the same forms"),
     ArgumentOption("--time", "TIME", "the time of these: created (the default), or received"),
     ArgumentOption(
       "--meta", "CONDITION", "a condition on a field of the meta, 'net.ms >= 100'; may be given several times",

@@ -18,7 +18,7 @@ import Testing
     return folder
   }
 
-  @Test("check says every fault with its file and line, and starts and makes nothing")
+  @Test("check prints every fault with its file and line, and starts and makes nothing")
   func check() async throws {
     let folder = try Self.folder("lisn: 1\nretentionDay: 0\nkeys: [{id: main}]\nonLag: drop\n")
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
@@ -72,6 +72,41 @@ import Testing
     let ran = try await Programs.run(Programs.collector, ["chekc"])
     #expect(ran.exitCode == 64 && ran.error.contains("no command `chekc`; did you mean `prism-collector check`?"))
     #expect(ran.error.split(separator: "\n").count == 1, "\(ran.error)")
+  }
+
+  @Test("erase begins after a yes: without a terminal it needs --yes")
+  func erase() async throws {
+    let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    let unasked = try await Self.run(["erase", "--device", "d"], in: folder)
+    #expect(unasked.exitCode == 64 && unasked.error.contains("without a terminal, --yes is required"))
+    #expect(!FileManager.default.fileExists(atPath: "\(folder)/state/erasures.ndjson"))
+    let done = try await Self.run(["erase", "--device", "d", "--yes"], in: folder)
+    #expect(done.exitCode == 0 && done.output.contains("\"state\":\"done\""), "\(done.error)\(done.output)")
+  }
+
+  @Test(
+    "a time or a span without its unit is refused with what to write",
+    arguments: [
+      ["ask", "--namespace", "shop", "--where", "device = d", "boot", "last=5"],
+      ["ask", "--namespace", "shop", "--where", "device = d", "boot", "--wait", "5"],
+      ["query", "--since", "5"],
+    ])
+  func unit(words: [String]) async throws {
+    let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    let ran = try await Self.run(words, in: folder)
+    #expect(ran.exitCode == 64 && ran.error.contains("is `5`") && ran.error.contains("5s, 5m, 5h"), "\(ran.error)")
+  }
+
+  @Test("ask needs no collector that runs, and takes times as people write them")
+  func ask() async throws {
+    let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    let times = ["last=7d", "since=2026-01-31T12:00:00Z", "until=2h"]
+    let ran = try await Self.run(
+      ["ask", "--namespace", "shop", "--where", "device = d", "--estimate", "boot"] + times, in: folder)
+    #expect(ran.exitCode == 1 && ran.error.contains("0 devices"), "\(ran.error)")
   }
 
   @Test("migrate makes the tables once, and is for PostgreSQL only; query reads an empty store")

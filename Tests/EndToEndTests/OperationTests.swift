@@ -63,6 +63,24 @@ import Testing
     }
   }
 
+  @Test("the failure of a unit is a crash of that unit, and not of prismctl, which sends it")
+  func unitFailure() async throws {
+    try await withHarness(namespaces: ["prism": "url: URL\nmonitorList: [{type: appCrash}]\n"]) { harness in
+      try await harness.startCollector()
+      try await harness.startDaemon()
+      let environment = [
+        "PRISM_INGEST": harness.ingest, "PATH": "\(Programs.folder):/usr/bin:/bin",
+        "MONITOR_SERVICE_RESULT": "exit-code",
+        "MONITOR_EXIT_CODE": "exited", "MONITOR_EXIT_STATUS": "3", "MONITOR_INVOCATION_ID": "i",
+      ]
+      let ran = try await Programs.run("scripts/prism-report", ["shop.service"], environment: environment)
+      #expect(ran.exitCode == 0, "\(ran.error)")
+      try await harness.waitUntilSent(["prism"])
+      let found = try await harness.query("SELECT meta ->> 'APP_NAME', meta ->> 'unit', meta ->> 'reason' FROM report")
+      #expect(found == [["shop.service", "shop.service", "exit code 3"]])
+    }
+  }
+
   @Test("tail shows each report that is stored or refused, as it comes")
   func tail() async throws {
     try await withHarness(namespaces: ["shop": Self.shop]) { harness in

@@ -229,6 +229,7 @@ systemctl reload prismd""")
         crash = self.machine.wait("the report arrives", self.crash_of_bad)
         self.assertEqual(crash["type"], "appCrash")
         self.assertEqual((crash["meta"]["reason"], crash["meta"]["result"]), ("exit code 3", "exit-code"))
+        self.assertEqual(crash["meta"]["APP_NAME"], "bad.service", "not a crash of prismctl, which sent it")
         self.machine.wait("its journal arrives", lambda: [
             report for report in self.machine.reports()
             if report["reportId"] == crash["reportId"] and (report["payloadBytes"] or 0) > 0])

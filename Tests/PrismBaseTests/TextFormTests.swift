@@ -51,4 +51,28 @@ struct TextFormTests {
   func timeStamp(milliseconds: Int64, text: String) {
     #expect(RFC3339.text(unixMilliseconds: milliseconds) == text)
   }
+
+  @Test(
+    "a span has its unit; without one the fault says what to write",
+    arguments: [
+      ("90s", 90), ("15m", 900), ("2h", 7200), ("30d", 2_592_000), ("5", nil), ("31d", nil), ("0s", nil), ("-1h", nil),
+      ("h", nil), ("", nil), ("2w", 1_209_600), ("2y", nil), ("99999999999999999999d", nil),
+    ] as [(String, Int64?)])
+  func span(text: String, seconds: Int64?) {
+    #expect((try? WrittenTime.seconds(text, daysMax: 30)) == seconds)
+    let fault = #expect(throws: WrittenTime.Fault.self) { try WrittenTime.seconds("5", daysMax: 30) }
+    #expect(fault?.message == "is `5`, must be a span of at most 30 days with its unit: write 5s, 5m, 5h or 5d")
+  }
+
+  @Test(
+    "a time is a span back from now, a day, a time in UTC, or milliseconds",
+    arguments: [
+      ("15m", 1_769_859_900_000), ("2026-01-31", 1_769_817_600_000), ("2026-01-31T12:00:00Z", 1_769_860_800_000),
+      ("2026-01-31T12:00:00.123Z", 1_769_860_800_123), ("1769860800000", 1_769_860_800_000), ("0", 0), ("5", nil),
+      ("1769860800", nil), ("2026-02-30", nil), ("2026-01-31T24:00:00Z", nil), ("2026-01-31T12:00:00", nil),
+      ("2026-01-31T12:00:00+", nil), ("yesterday", nil), ("-5", nil),
+    ] as [(String, Int64?)])
+  func writtenTime(text: String, milliseconds: Int64?) {
+    #expect((try? WrittenTime.milliseconds(text, now: 1_769_860_800_000)) == milliseconds)
+  }
 }

@@ -8,7 +8,7 @@ import Testing
 
 /// Holds with a third kind of row, too: Tests/Extending/thirdRowKind.patch (docs/extending.md, "Add a row kind").
 @Suite struct RowKindReceivingTests {
-  @Test("a collector takes packets of each kind at its path, and no other method there", arguments: RowKind.reports)
+  @Test("a collector accepts packets of each kind at its path, and no other method there", arguments: RowKind.reports)
   func takes(kind: RowKind) async throws {
     let rig = try CollectorTests()
     defer { rig.remove() }

@@ -42,7 +42,7 @@ struct DoctorTests {
     #expect(Self.examine(old, old).map(\.result) == [.warning])
     let growing = Self.examine(old, Self.status(waiting: 9, oldest: 703, stored: 9))
     #expect(growing.map(\.result) == [.fault])
-    #expect(growing[0].text == "9 rows not sent, the oldest for 11m, and more come; last failure: answered 401")
+    #expect(growing[0].text == "9 rows not sent, the oldest for 12 min, and more come; last failure: answered 401")
     #expect(growing[0].advice == "`prismctl explain shop` tells what keeps them (order meta: network: no network)")
     let drained = Self.status(waiting: 9, oldest: 703, stored: 9, delivered: 1)
     #expect(Self.examine(old, drained).map(\.result) == [.warning])
@@ -67,6 +67,10 @@ struct DoctorTests {
     #expect(dead.map(\.result) == [.warning] && dead[0].advice?.contains("dead list --namespace shop") == true)
     let faulty: JSONValue = ["configFaults": ["a.yaml:3: url: is missing"], "namespaces": [:]]
     #expect(Self.examine(faulty, faulty)[0].result == .fault)
+    #expect(Self.examine(faulty, faulty)[0].advice == "mend the files, then `prismctl reload`")
+    let restart = "prismd.yaml:1: state: is /b, but prismd runs with /a; restart it for this change, or take it back"
+    let moved: JSONValue = ["configFaults": [.string(restart)], "namespaces": [:]]
+    #expect(Self.examine(moved, moved)[0].advice?.contains("systemctl restart prismd") == true)
     let remote: JSONValue = [
       "remote": ["url": "u", "lastFailed": ["time": "T", "reason": "older than 7"], "failuresInRow": 2, "cause": "c"],
       "namespaces": [:],

@@ -45,7 +45,7 @@ struct StatusTests {
     let lines = Self.lines(Self.status(["shop"]), columns: 80)
     let header = try #require(lines.first { $0.hasPrefix("NAMESPACE") && $0.contains("WAITING") })
     let row = try #require(lines.first { $0.hasPrefix("shop ") })
-    for (title, figure) in [("WAITING", "123456789"), ("DEAD", "54321"), ("BYTES", "1.0T"), ("OLDEST", "92d")] {
+    for (title, figure) in [("WAITING", "123456789"), ("DEAD", "54321"), ("BYTES", "1.0T"), ("OLDEST", "93d")] {
       let (end, stop) = (try #require(header.firstRange(of: title)), try #require(row.firstRange(of: figure)))
       #expect(
         header.distance(from: header.startIndex, to: end.upperBound)
@@ -57,7 +57,7 @@ struct StatusTests {
   func piped() {
     let lines = Self.lines(Self.status([Self.longest]), columns: nil)
     #expect(lines.count { $0.hasPrefix(Self.longest + " ") } == 3)
-    #expect(lines.contains { $0.hasPrefix("\(Self.longest): ") && $0.hasSuffix("next try in 7d") })
+    #expect(lines.contains { $0.hasPrefix("\(Self.longest): ") && $0.hasSuffix("next try in 7 days") })
   }
 
   @Test("state, circuit, last success, next try and flow have a row, and what was lost its line")

@@ -1,4 +1,4 @@
-"""A receiver: takes packets of version 2, stores each once in SQLite, and answers with the receipt (docs/packet.md).
+"""A receiver: accepts packets of version 2, stores each once in SQLite, and answers with the receipt (docs/packet.md).
 Usage: receiver.py PORT KEY-ID=KEY-FILE DATABASE. It needs python3-cryptography and python3-zstandard."""
 import http.server, json, re, sqlite3, sys, threading
 from prism_keys import Refused, receipt

@@ -27,6 +27,36 @@ public enum RFC3339 {
     return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 
+  /// `2026-01-31T12:00:00.123+01:00`, with any digits of a fraction, or `Z`; nil for another form, and for no date of the calendar.
+  public static func unixMilliseconds(_ text: some Sequence<UInt8>) -> Int64? {
+    let bytes = Array(text)
+    func number(_ places: Range<Int>) -> Int64? {
+      guard places.upperBound <= bytes.count, bytes[places].allSatisfy(\.isASCIIDigit) else { return nil }
+      return bytes[places].reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
+    }
+    guard (20...40).contains(bytes.count), let year = number(0..<4), let month = number(5..<7),
+      let day = number(8..<10), let hour = number(11..<13), hour < 24, let minute = number(14..<16), minute < 60,
+      let second = number(17..<19), second <= 60, zip([4, 7, 10, 13, 16], "--T::".utf8).allSatisfy({ bytes[$0] == $1 })
+    else { return nil }
+    let days = daysSince1970(year: year, month: month, day: day)
+    guard civil(daysSince1970: days) == (year, month, day) else { return nil }
+    var (end, milliseconds): (Int, Int64) = (19, 0)
+    if bytes[19] == UInt8(ascii: ".") {
+      end = bytes[20...].firstIndex { !$0.isASCIIDigit } ?? bytes.count
+      guard end > 20 else { return nil }
+      for place in 20..<23 { milliseconds = milliseconds * 10 + (place < end ? Int64(bytes[place]) - 48 : 0) }
+    }
+    var zone: Int64 = 0
+    if bytes[end...].count == 6, let hours = number(end + 1..<end + 3), let minutes = number(end + 4..<end + 6),
+      hours < 24, minutes < 60, bytes[end + 3] == UInt8(ascii: ":"), "+-".utf8.contains(bytes[end])
+    {
+      zone = (hours * 60 + minutes) * (bytes[end] == UInt8(ascii: "+") ? 60_000 : -60_000)
+    } else if !bytes[end...].elementsEqual("Z".utf8) {
+      return nil
+    }
+    return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milliseconds - zone
+  }
+
   private static func padded(_ number: Int64, _ width: Int) -> String {
     let digits = String(number)
     return String(repeating: "0", count: max(0, width - digits.count)) + digits

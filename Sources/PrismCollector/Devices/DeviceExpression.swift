@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// Chooses devices: `tag.region = eu and (version < 2.10 or seen > 7d) and not lost = 0` (docs/fleet.md, "Find and choose devices").
@@ -159,8 +160,6 @@ struct DeviceCondition: Sendable, Equatable {
     var isNumber: Bool { [.waiting, .lost, .packets].contains(self) }
   }
 
-  private static let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
-
   private let fact: Fact
   private let tag: String
   private let comparison: MetaCondition.Comparison
@@ -191,19 +190,12 @@ struct DeviceCondition: Sendable, Equatable {
       return
     }
     guard comparison != .contains else { throw .init(reason: "compares `\(name)` by ~; it takes = != < <= > >=") }
-    let found = fact.isAge ? Self.milliseconds(value) : Int64(value)
+    let found = fact.isAge ? WrittenTime.span(value).map { $0 * 1000 } : Int64(value)
     guard let found else {
       let wanted = fact.isAge ? "an age such as 90s, 15m, 24h, 7d or 2w" : "a whole number"
       throw .init(reason: "compares `\(name)` with `\(value.prefix(32))`, must be \(wanted)")
     }
     number = found
-  }
-
-  private static func milliseconds(_ text: String) -> Int64? {
-    guard let unit = text.last.flatMap({ units[$0] }), let count = Int32(text.dropLast()), count >= 0 else {
-      return nil
-    }
-    return Int64(count) * unit * 1000
   }
 
   /// - Parameter now: milliseconds since 1970.

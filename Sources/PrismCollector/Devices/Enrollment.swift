@@ -189,7 +189,7 @@ extension CollectorRefusal {
   static let usedUpToken = CollectorRefusal(
     403, "the enrollment token has enrolled as many devices as it may; ask for a new one")
   static let revokedDevice = CollectorRefusal(
-    403, "the device was revoked; `prism-collector device restore` takes that back")
+    403, code: .revoked, "the device was revoked; `prism-collector device restore` takes that back")
   static let otherDevice = CollectorRefusal(403, "the enrollment token is for another device")
   static let sentBefore = CollectorRefusal(
     409,

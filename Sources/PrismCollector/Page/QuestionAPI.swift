@@ -16,7 +16,7 @@ struct QuestionAPI: PageAnswers {
     }
     var filter = RecordFilter(scope: request.scope, namespace: namespace, table: .command)
     (filter.id, filter.limit) = (id, RecordFilter.limitMax)
-    var (sum, states, devices) = (QuestionAnswer(), [String: Int](), [JSONValue]())
+    var (sum, states, devices, asked) = (QuestionAnswer(), [String: Int](), [JSONValue](), JSONValue.null)
     while true {
       let page = try await api.ask { [filter] () throws(StoreFailure) in
         try await api.collector.store.records(filter)
@@ -25,6 +25,7 @@ struct QuestionAPI: PageAnswers {
       for record in page {
         let fields = (try? JSONValue(parsing: record.fields)) ?? .null
         guard fields["name"]?.string == CommandName.ask.rawValue else { continue }
+        asked = fields["args"] ?? asked
         devices.append(Self.device(record, CommandAnswer(fields: fields), &sum, &states))
       }
       filter.after = last.number
@@ -33,8 +34,7 @@ struct QuestionAPI: PageAnswers {
     return PageAPI.json([
       "asked": devices.count, "states": JSONValue(byName: states), "rows": sum.rows, "bytes": sum.bytes,
       "looked": sum.looked, "ms": sum.milliseconds, "groups": Self.groups(of: &sum),
-      "others": Self.json(of: sum.others),
-      "devices": devices,
+      "others": Self.json(of: sum.others), "question": asked, "devices": devices,
     ])
   }
 

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The reports that a person or a program asks for, read from the store, whether the collector runs or not.
@@ -61,8 +62,9 @@ public struct ReportQuery: Sendable {
   }
 
   private static func time(_ name: String, _ text: String) throws(Fault) -> Int64 {
-    if let milliseconds = Int64(text), milliseconds >= 0 { return milliseconds }
-    throw Fault(message: "--\(name): must be milliseconds since 1970, as `date +%s%3N` prints them", exitCode: 64)
+    do throws(WrittenTime.Fault) {
+      return try WrittenTime.milliseconds(text, now: SystemTime().unixMilliseconds)
+    } catch { throw Fault(message: "--\(name): \(error.message)", exitCode: 64) }
   }
 
   /// Reads page after page. For CSV that is done twice: the first line has all fields.

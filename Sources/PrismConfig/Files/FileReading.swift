@@ -11,8 +11,9 @@ package struct FileFault: Error, Equatable {
   var isContent = false
 
   init(errno code: Int32) {
-    (reason, isMissing) = (String(cString: strerror(code)), code == ENOENT || code == ENOTDIR)
-    isDenied = code == EACCES
+    (isMissing, isDenied) = (code == ENOENT || code == ENOTDIR, code == EACCES)
+    reason =
+      String(cString: strerror(code)) + (isDenied ? "; read it as root (sudo), or let this user read it" : "")
   }
 
   init(_ reason: String, isContent: Bool = true) {

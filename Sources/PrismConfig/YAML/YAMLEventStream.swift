@@ -61,20 +61,42 @@ final class YAMLEventStream {
     }
   }
 
-  /// libyaml's own words, at the line that they are about.
+  /// Sentences for libyaml's problems that say what to write. Rare problems keep its own words.
+  private static let words = [
+    "could not find expected ':'": "a key has no colon; write `key: value`, with a space after the colon",
+    "mapping values are not allowed in this context":
+      "a colon is where no key can be; here or above it a key lacks the space after its colon, or a value with a colon lacks quotes",
+    "did not find expected key":
+      "no key can begin here; keys of one map begin in the same column, and nothing follows a closing quote or bracket",
+    "did not find expected '-' indicator":
+      "an element of a list is expected; each begins with `- `, in the same column",
+    "block sequence entries are not allowed in this context": "a list begins on a line of its own, below its key",
+    "did not find expected node content": "a value is missing; close a list with `]`, a map in braces with `}`",
+    "did not find expected ',' or ']'":
+      "a list in brackets is not closed; write commas between its values, and `]` at its end",
+    "did not find expected ',' or '}'":
+      "a map in braces is not closed; write commas between its keys, and `}` at its end",
+    "found unexpected end of stream": "a quote is not closed; write it again at the end of the value",
+    "found character that cannot start any token": "no value begins with this character; put the value in quotes",
+    "found unknown escape character":
+      "no escape of double quotes is written so; in single quotes a backslash is an ordinary character",
+  ]
+
   private func syntaxFault() -> YAMLFault {
     let problem = parser.pointee.problem.map { String(cString: $0) } ?? "not valid YAML"
+    if parser.pointee.error == YAML_READER_ERROR {
+      return YAMLFault(line: line(at: parser.pointee.problem_offset), problem)
+    }
     let context = parser.pointee.context.map { String(cString: $0) }
-    // Of a key without a colon libyaml finds out one line later, of an open quote at the end.
-    let isLate = context == "while scanning a simple key" || problem == "found unexpected end of stream"
+    // Of a key without a colon libyaml finds out one line later, of an open quote or bracket at the end.
+    let isOpen = context?.hasPrefix("while parsing a flow ") == true && problem.contains(" or ")
+    let isLate = context == "while scanning a simple key" || problem == "found unexpected end of stream" || isOpen
     let mark = isLate ? parser.pointee.context_mark : parser.pointee.problem_mark
-    let line = parser.pointee.error == YAML_READER_ERROR ? line(at: parser.pointee.problem_offset) : Int(mark.line) + 1
-    return YAMLFault(line: line, problem + (context.map { " \($0)" } ?? "") + advice(problem, line))
-  }
-
-  private func advice(_ problem: String, _ line: Int) -> String {
-    if problem == "found unknown escape character" { return "; in single quotes a backslash is an ordinary character" }
-    return isIndentedByTab(line) ? "; a tab cannot indent YAML, write spaces" : ""
+    let line = Int(mark.line) + 1
+    let found =
+      isIndentedByTab(line)
+      ? "a tab cannot indent YAML; write spaces" : Self.words[problem] ?? problem + (context.map { " \($0)" } ?? "")
+    return YAMLFault(line: line, "column \(mark.column + 1): \(found)")
   }
 
   private func line(at offset: Int) -> Int {

@@ -13,6 +13,8 @@ struct CollectorProbe: Sendable {
   let tls: NamespaceConfiguration.TLS
   /// The last packet of one of the namespaces was accepted here, or refused with a code of docs/packet.md.
   let isProven: Bool
+  /// Why this machine has no network; nil: it has one, or the collector is on it.
+  var offline: String?
 
   /// Of the packets that this daemon makes.
   static let version = Int(PacketHeaders.version) ?? 0
@@ -42,6 +44,11 @@ struct CollectorProbe: Sendable {
   func findings(_ outcome: PostAnswer.Outcome, to question: ProbeQuestion, now: Int64) -> [Finding] {
     switch outcome {
     case .failure(let failure, let detail):
+      let isOffline = [.resolve, .connect, .timeout].contains(failure)
+      if isOffline, let offline {
+        let advice = "give this machine a default route (`ip route` shows its routes), then `prismctl network`"
+        return [Finding(check, .fault, "\(url): \(offline); \(detail)", advice: advice)]
+      }
       return [Finding(check, .fault, "\(url): \(detail)", advice: Self.advice(failure, detail))]
     case .response(let status, let headers, let body):
       if status == 200, let json = try? JSONValue(parsing: body) {
@@ -50,7 +57,7 @@ struct CollectorProbe: Sendable {
           return findings(answer, isSigned: isSigned(body, headers["prism-mac"], question.nonce), now: now)
         }
       }
-      return [other(status, headers)] + [Self.clock(headers, url, now: now)].compactMap { $0 }
+      return [other(status, headers, body)] + [Self.clock(headers, url, now: now)].compactMap { $0 }
     }
   }
 
@@ -76,7 +83,6 @@ struct CollectorProbe: Sendable {
 
   private func keyFinding(_ verdict: ProbeAnswer.Verdict, isSigned: Bool) -> Finding {
     let (check, id) = ("key of \(names)", key?.id ?? "")
-    let then = "then `prismctl reload`, which tries at once"
     switch verdict {
     case .ok where isSigned: return Finding(check, .ok, "the collector has the same key `\(id)`")
     case .ok:
@@ -86,20 +92,19 @@ struct CollectorProbe: Sendable {
     case .unknown:
       return Finding(
         check, .fault, "the collector at \(url) has no key of the id `\(id)`",
-        advice: "give the collector that key, or set keyId to one that it has, \(then)")
+        advice: Doctor.otherKey(id))
     case .hidden:
       return Finding(check, .skipped, "the collector tells this only a sender that has the key or a token")
     case .wrong, .missing, .notAsked:
       return Finding(
         check, .fault, "the key `\(id)` here and the collector's of that id differ",
-        advice: "give both the same file, \(then)")
+        advice: Doctor.sameKey(key?.file))
     }
   }
 
   private func tokenFinding(_ verdict: ProbeAnswer.Verdict) -> Finding {
     let check = "token of \(names)"
-    let advice =
-      "let authorization.tokenFile name a file with a token that the collector accepts, then `prismctl reload`"
+    let advice = Doctor.token(token?.path)
     switch verdict {
     case .ok: return Finding(check, .ok, "the collector takes it")
     case .notAsked: return Finding(check, .ok, "the collector needs no token")
@@ -118,14 +123,22 @@ struct CollectorProbe: Sendable {
     guard !versions.contains(Self.version) else { return nil }
     let taken = versions.prefix(10).map(String.init).joined(separator: ", ")
     return Finding(
-      "version of \(names)", .fault, "the collector at \(url) takes packets of version \(taken), not \(Self.version)",
+      "version of \(names)", .fault, "the collector at \(url) accepts packets of version \(taken), not \(Self.version)",
       advice: "use a collector of this daemon's version")
   }
 
   // MARK: An answer of something else
 
   /// A receiver of another make need not know probes: if packets are accepted, it is one.
-  private func other(_ status: Int, _ headers: [String: String]) -> Finding {
+  private func other(_ status: Int, _ headers: [String: String], _ body: [UInt8]) -> Finding {
+    // nginx answers 400, and prism-collector 401.
+    if [400, 401, 403].contains(status), String(decoding: body.prefix(1000), as: UTF8.self).contains("certificate") {
+      let what =
+        tls.certFile.map { "does not take the client certificate of \($0.path)" }
+        ?? "asks for a client certificate, and tls.certFile is not set"
+      return Finding(
+        check, .fault, "\(url) \(what): status \(status)", advice: Doctor.certificate(tls.certFile?.path))
+    }
     let server = headers["server"].map { " (Server: \($0.cut(atBytes: 80)))" } ?? ""
     switch status {
     case 300...399:
@@ -171,6 +184,7 @@ struct CollectorProbe: Sendable {
     case .connect: "look whether the collector listens there, and at firewalls between"
     case .tls where detail.contains("does not speak TLS"):
       "set `tls` of the collector, or write http:// where it is on this machine"
+    case .tls where detail.contains("alert"): Doctor.certificate(nil)
     case .tls:
       "look at the certificates: tls.caFile must hold the authority of the collector's, the url must have its name, "
         + "and all must be in date"

@@ -42,7 +42,8 @@ struct Doctor: Sendable {
     let wanted = engine.hub.current.daemon.ingest.maxConnections + 64
     if open * 10 > limit * 9 {
       return Finding(
-        "descriptors", .fault, "\(open) of \(limit) are open", advice: "raise LimitNOFILE= to \(wanted) or more")
+        "descriptors", .fault, "\(open) of \(limit) are open",
+        advice: "raise LimitNOFILE= to \(wanted) or more (`systemctl edit prismd`), then restart prismd")
     }
     if limit < wanted {
       return Finding(
@@ -84,26 +85,55 @@ struct Doctor: Sendable {
       guard !explained.contains(namespace.text), let configuration = engine.hub.current.namespaces[namespace],
         let failure = await pipeline.status.heldBy, !(await pipeline.hasUsedUpKey)
       else { continue }
-      let keyID = configuration.keyId ?? ""
+      let settings = PipelineSettings(
+        namespace: namespace, snapshot: engine.hub.current, automaticDeviceID: engine.automaticDeviceID)
       findings.append(
-        Finding("delivery \(namespace)", .fault, failure.cause, advice: Self.advice(failure, keyID: keyID)))
+        Finding("delivery \(namespace)", .fault, failure.cause, advice: Self.advice(failure, configuration, settings)))
     }
     return findings
   }
 
-  private static func advice(_ failure: RetryRecord.Failure, keyID: String) -> String {
-    let then = "then `prismctl reload`, which tries at once"
+  private static func advice(
+    _ failure: RetryRecord.Failure, _ configuration: NamespaceConfiguration, _ settings: PipelineSettings
+  ) -> String {
+    let (keyID, then) = (configuration.keyId ?? "", Self.then(nil))
     switch failure.code {
     case .decryptionFailed, .macMismatch, .keyLength:
-      return "the key `\(keyID)` here and the collector's of that id differ: give both the same file, \(then)"
-    case .unknownKey: return "give the collector the key `\(keyID)`, or set keyId to one that it has, \(then)"
-    case .token: return "let authorization.tokenFile name a file with a token that the collector accepts, \(then)"
+      return "the key `\(keyID)` here and the collector's of that id differ: \(sameKey(settings.key?.file))"
+    case .unknownKey: return otherKey(keyID)
+    case .token: return token(configuration.token?.path)
+    case .revoked:
+      return "ask why; `prism-collector device restore \(settings.deviceID)` at the collector takes it back, \(then)"
     case .version: return "use a collector of this daemon's version, \(then)"
+    case nil where failure.cause.contains("certificate"): return certificate(configuration.tls.certFile?.path)
     case nil where failure.status.map(ResponseClass.refusals.contains) == true:
       return "mend the proxy before the collector, whose log has that answer, or update an older collector; for a "
         + "receiver of your own that makes no proofs, set `trustRefusals: true`; \(then)"
     default: return "look at the url, and at proxies before the collector, \(then)"
     }
+  }
+
+  /// The last step of an advice. - Parameter file: that is to change; systemd hands a unit copies of its credentials at its start.
+  static func then(_ file: String?) -> String {
+    file?.hasPrefix("/run/credentials/") == true
+      ? "then `systemctl restart prismd`: it has a copy from its start" : "then `prismctl reload`, which tries at once"
+  }
+
+  static func otherKey(_ id: String) -> String {
+    "give the collector the key `\(id)` and restart it, or set keyId to one that it has, \(then(nil))"
+  }
+
+  static func token(_ file: String?) -> String {
+    "let authorization.tokenFile name a file with a token that the collector accepts, \(then(file))"
+  }
+
+  static func sameKey(_ file: String?) -> String {
+    "give both the same file and restart the collector, which reads its keys at its start, \(then(file))"
+  }
+
+  static func certificate(_ file: String?) -> String {
+    "let tls.certFile and tls.keyFile name a certificate in date, signed by an authority of the collector's "
+      + "tls.clientCAFile, \(then(file))"
   }
 
   private func collectors() async -> [Finding] {
@@ -122,7 +152,7 @@ struct Doctor: Sendable {
   /// One for the namespaces that share a url, a key, a token and certificates.
   private func probes() async -> [CollectorProbe] {
     var groups: [[String?]: (settings: [PipelineSettings], isProven: Bool)] = [:]
-    let (snapshot, pipelines) = (engine.hub.current, await engine.pipelines)
+    let (snapshot, pipelines, network) = (engine.hub.current, await engine.pipelines, engine.parts.network.current)
     for (name, configuration) in snapshot.namespaces.sorted(by: { $0.key < $1.key }) where configuration.url != nil {
       let settings = PipelineSettings(
         namespace: name, snapshot: snapshot, automaticDeviceID: engine.automaticDeviceID)
@@ -137,7 +167,8 @@ struct Doctor: Sendable {
       guard let first = group.settings.first, let configuration = first.configuration else { return nil }
       return CollectorProbe(
         url: configuration.url ?? "", namespaces: group.settings.map(\.namespace), deviceID: first.deviceID,
-        key: first.key, token: configuration.token, tls: configuration.tls, isProven: group.isProven)
+        key: first.key, token: configuration.token, tls: configuration.tls, isProven: group.isProven,
+        offline: network.kind == .none && first.collector?.isLoopback != true ? network.reason : nil)
     }
   }
 

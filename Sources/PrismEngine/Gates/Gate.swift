@@ -1,3 +1,5 @@
+import PrismBase
+
 /// The conditions that can keep a report from being sent, in the order in which they are checked (docs/delivery.md,
 /// "Gates"). The raw value is the name in `prismctl explain` and status.
 enum Gate: String, Sendable, CaseIterable {
@@ -44,5 +46,5 @@ struct ShutGate: Sendable, Equatable {
   }
 
   /// The reason, and the time that is left.
-  var words: String { opensIn.map { "\(reason), opens in \($0.words)" } ?? reason }
+  var words: String { opensIn.map { "\(reason); next try in \($0.words)" } ?? reason }
 }

@@ -184,7 +184,7 @@ private let queueMetrics: [Metric<QueueStatus>] = [
   .init("prism_kept_bytes", .gauge, "Size of the rows that are kept in the ring.", \.keptBytes),
   .init(
     "prism_oldest_waiting_age_seconds", .gauge,
-    "Age of the oldest row that waits or is in flight; 0 without such a row."
+    "Age of the oldest row that waits or is claimed; 0 without such a row."
   ) { $0.oldestAge.map { $0 / .seconds(1) } ?? 0.0 },
 ]
 

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismConfig
 import PrismProtocol
 
@@ -65,7 +66,7 @@ public struct StatusPages: Sendable {
       report.namespaces.reduce(0) { $0 + figure($1.value.meta) + figure($1.value.payload) }
     }
     let steps = [
-      ("Stored", sum { $0.ledger.stored }), ("Waiting", sum { $0.waiting }), ("In flight", sum { $0.claimed }),
+      ("Stored", sum { $0.ledger.stored }), ("Waiting", sum { $0.waiting }), ("Claimed", sum { $0.claimed }),
       ("Delivered", sum { $0.ledger[.delivered] }), ("Dead letters", sum { $0.dead }),
     ]
     html.raw("<ol class=\"flow\" aria-label=\"From ingest to the collector\">")
@@ -73,7 +74,7 @@ public struct StatusPages: Sendable {
     html.raw("</ol>")
   }
 
-  private static let columns = ["Namespace", "Stored", "Waiting", "In flight", "Delivered", "Dead", "Oldest", "State"]
+  private static let columns = ["Namespace", "Stored", "Waiting", "Claimed", "Delivered", "Dead", "Oldest", "State"]
 
   private static func addNamespaces(
     _ report: StatusReport, _ obstacles: [StatusVerdict.Obstacle], to html: inout HTMLText

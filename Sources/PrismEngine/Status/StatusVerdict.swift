@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The daemon's state in one sentence and a light.

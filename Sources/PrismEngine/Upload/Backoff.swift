@@ -25,18 +25,4 @@ extension Duration {
     let microseconds = UInt64(max(0, seconds)) * 1_000_000 + UInt64(max(0, attoseconds)) / 1_000_000_000_000
     return .microseconds(Int64(random % (microseconds + 1)))
   }
-
-  /// Rounded up, for people and for status: a wait of 0.2 s is "1", not "now".
-  var secondsRoundedUp: Int64 {
-    let (seconds, attoseconds) = components
-    return seconds + (attoseconds > 0 ? 1 : 0)
-  }
-
-  /// For people, rounded up to a whole number of one unit: `90 s`, `11 min`, `3 h`, `4 days`.
-  var words: String {
-    let units: [(length: Int64, name: String)] = [(86_400, "days"), (3600, "h"), (60, "min")]
-    let seconds = secondsRoundedUp
-    guard let unit = units.first(where: { seconds >= 2 * $0.length }) else { return "\(seconds) s" }
-    return "\((seconds + unit.length - 1) / unit.length) \(unit.name)"
-  }
 }

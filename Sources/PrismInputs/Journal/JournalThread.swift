@@ -60,7 +60,13 @@ final class JournalThread: Sendable {
       do throws(SystemJournal.Fault) {
         let journal = try SystemJournal(settings)
         try goToPlace(journal)
-        log.faultEnded(Self.faultKey, "the journal can be read again")
+        if journal.hasFiles {
+          log.faultEnded(Self.faultKey, "the journal can be read again")
+        } else {
+          let action = "add SupplementaryGroups=systemd-journal to the unit (docs/journal.md), then restart prismd"
+          log.fault(
+            Self.faultKey, "the journal has no file that prismd may read", ["action": action], level: .error)
+        }
         try report(journal)
       } catch {
         log.fault(Self.faultKey, "the journal can't be read", ["cause": error.reason], level: .error)
@@ -95,6 +101,7 @@ final class JournalThread: Sendable {
       }
       batch += reports.takeOld(before: time.uptime - Self.lineTime)
       if reports.isWhole { cursor = last }
+      if isRead { log.faultEnded(Self.faultKey, "the journal can be read again") }
       if !batch.isEmpty {
         submit(batch, cursor)
       } else if !isRead {

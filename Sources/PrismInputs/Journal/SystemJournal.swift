@@ -17,6 +17,8 @@ final class SystemJournal {
   /// All are there once they are loaded.
   private let calls: prism_journal_calls
   private let journal: UnsafeMutableRawPointer
+  /// false: libsystemd opened the journal of this machine without any file of it, and passes over files without rights.
+  let hasFiles: Bool
 
   /// - Throws: libsystemd is missing, or the journal can't be opened.
   init(_ settings: DaemonConfiguration.Journal) throws(Fault) {
@@ -29,6 +31,8 @@ final class SystemJournal {
       throw Fault(reason: Self.text(code))
     }
     (self.calls, journal) = (calls, opened)
+    hasFiles =
+      settings.folder != nil || calls.has_runtime_files!(opened) > 0 || calls.has_persistent_files!(opened) > 0
     _ = calls.set_data_threshold!(journal, Self.fieldBytesMax)
     for term in JournalTerm.terms(of: settings) {
       for match in term.matches { _ = calls.add_match!(journal, match, match.utf8.count) }

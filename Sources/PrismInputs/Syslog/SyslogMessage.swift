@@ -164,33 +164,7 @@ struct SyslogStamp: Equatable {
   /// RFC 3339 with a zone.
   init?(full text: ArraySlice<UInt8>) {
     self.text = text
-    let bytes = Array(text)
-    func number(_ places: Range<Int>) -> Int64? {
-      guard places.upperBound <= bytes.count, bytes[places].allSatisfy(\.isASCIIDigit) else { return nil }
-      return bytes[places].reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
-    }
-    guard (20...40).contains(bytes.count), let year = number(0..<4), let month = number(5..<7), 1...12 ~= month,
-      let day = number(8..<10), 1...31 ~= day, let hour = number(11..<13), hour < 24, let minute = number(14..<16),
-      minute < 60, let second = number(17..<19), second <= 60,
-      zip([4, 7, 10, 13, 16], "--T::".utf8).allSatisfy({ bytes[$0] == $1 })
-    else { return nil }
-    var (end, milliseconds): (Int, Int64) = (19, 0)
-    if bytes[19] == UInt8(ascii: ".") {
-      end = bytes[20...].firstIndex { !$0.isASCIIDigit } ?? bytes.count
-      guard end > 20 else { return nil }
-      for place in 20..<23 { milliseconds = milliseconds * 10 + (place < end ? Int64(bytes[place]) - 48 : 0) }
-    }
-    var zone: Int64 = 0
-    if bytes[end...].count == 6, let hours = number(end + 1..<end + 3), let minutes = number(end + 4..<end + 6),
-      hours < 24, minutes < 60, bytes[end + 3] == .colon, "+-".utf8.contains(bytes[end])
-    {
-      zone = (hours * 60 + minutes) * (bytes[end] == UInt8(ascii: "+") ? 60_000 : -60_000)
-    } else if !bytes[end...].elementsEqual("Z".utf8) {
-      return nil
-    }
-    let seconds =
-      RFC3339.daysSince1970(year: year, month: month, day: day) * 86_400 + hour * 3600 + minute * 60 + second
-    let time = seconds * 1000 + milliseconds - zone
+    guard let time = RFC3339.unixMilliseconds(text) else { return nil }
     if CreatedTime.least...CreatedTime.greatest ~= time { unixMilliseconds = time }
   }
 }

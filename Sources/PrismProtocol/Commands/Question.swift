@@ -12,6 +12,9 @@ public struct Question: Equatable, Sendable {
     case numbers(of: String)
   }
 
+  /// The most days that `last` may say.
+  public static let lastDaysMax: Int64 = 10 * 366
+
   /// The type of the reports, or a pattern that `ask.allow` has in the same words.
   public var type: ReportType
   public var want = Want.count
@@ -42,8 +45,7 @@ public struct Question: Equatable, Sendable {
     want = isRows ? .rows : of.map { .numbers(of: $0) } ?? .count
     by = try rest.text("by")
     guard by == nil || want != .rows else { throw .question("`by` has no meaning for rows") }
-    let longest: Int64 = 10 * 366 * 86_400
-    lastSeconds = try rest.number("last", 1...longest).map { Int($0) }
+    lastSeconds = try rest.number("last", 1...Self.lastDaysMax * 86_400).map { Int($0) }
     (since, until) = (try rest.number("since", 0...(.max)), try rest.number("until", 0...(.max)))
     if let (field, condition) = try rest.condition() { (self.field, self.condition) = (field, condition) }
     if let kibibytes = try rest.number("maxKByte", 1...1_048_576) { bytesMax = Int(kibibytes) << 10 }

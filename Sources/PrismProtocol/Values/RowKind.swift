@@ -50,7 +50,7 @@ public struct RowKind: Sendable {
 
   /// Each row has a payload.
   public var hasPayload: Bool { layout == .metasAndPayloads }
-  /// Where a collector takes packets of this kind.
+  /// Where a collector accepts packets of this kind.
   public var path: String { "/prism/\(name)" }
   /// The `Content-Type` of its packets.
   public var contentType: String { "application/vnd.prism.\(name)" }

@@ -1,4 +1,3 @@
-import Glibc
 import PrismBase
 import PrismProtocol
 
@@ -23,7 +22,7 @@ extension Command {
     }
     if let namespace = invocation.operands.first { arguments.append(.init("namespace", .string(namespace))) }
     var (most, left, failing): (Int, Int, [String]) = (0, 0, [])
-    var last = AnswerLine(.null)
+    var (last, noteTime) = (AnswerLine(.null), SystemTime().uptime + Self.notePause)
     try ask(.flush, arguments, invocation) { answer in
       last = answer
       guard let progress = answer[Answers.progress] else { return "" }
@@ -31,6 +30,11 @@ extension Command {
       let failingNow = progress.failing.map { "\($0.namespace) is tried again: \($0.cause)" }
       for line in failingNow where !failing.contains(line) { Terminal.note(line) }
       failing = failingNow
+      if left > 0, SystemTime().uptime >= noteTime {
+        let why = failing.first ?? "a receipt of the collector is waited for"
+        Terminal.note("\("row".counted(left)) not sent yet; \(why); `prismctl explain NAMESPACE` says more")
+        noteTime = Terminal.errorIsTerminal ? SystemTime().uptime + Self.notePause : .seconds(Int64.max)
+      }
       Terminal.progress("flushing", done: most - left, total: most)
       return ""
     }
@@ -40,6 +44,9 @@ extension Command {
     }
     guard left == 0 else { throw Failure(Failure.no, unsent(left, last, failing)) }
   }
+
+  /// Between two lines of `flush --wait` that say what it waits for.
+  private static let notePause = Duration.seconds(5)
 
   private static func unsent(_ left: Int, _ last: AnswerLine, _ failing: [String]) -> String {
     let held = (last[Answers.held] ?? []).map { "\($0.namespace) is held: \($0.cause)" }
@@ -90,7 +97,7 @@ extension Command {
     isWatchable: true,
     example: "prismctl dead list --namespace shop"
   ) { invocation throws(Failure) in
-    let since = try Since(invocation)
+    let since = try invocation.since
     var (letters, refused): ([DeadLetterReport], [RefusedRecordReport]) = ([], [])
     var isMore: Bool
     repeat {  // the daemon tells a page of each at a time
@@ -105,9 +112,7 @@ extension Command {
         (letters, refused, isMore) = (letters + dead, refused + records, !dead.isEmpty || !records.isEmpty)
       }
     } while isMore
-    if let since {
-      (letters, refused) = (letters.filter { since.includes($0.time) }, refused.filter { since.includes($0.time) })
-    }
+    (letters, refused) = (letters.filter { $0.time >= since }, refused.filter { $0.time >= since })
     let document: JSONValue = ["dead": letters.controlJSON, "refusedRecords": refused.controlJSON]
     let table = DeadTable(letters, refused, columns: Screen.size?.columns)
     print(invocation.has("--json") ? document.prettyText : table.text)
@@ -153,11 +158,11 @@ extension Command {
       guard RowKind.reports.contains(where: { $0.name == kind }) else { throw .usage("--kind: meta or payload") }
       arguments.append(.init("kind", .string(kind)))
     }
-    let since = try Since(invocation)
+    let since = try invocation.since
     try ask(.export, arguments, invocation, isExact: true) { answer in
       if answer[Answers.done] == true { return "" }
       let time = answer[Answers.meta]?.createTime.map { RFC3339.text(unixMilliseconds: Int64($0)) }
-      return since.map { $0.includes(time ?? "") } ?? true ? answer.json.text : ""
+      return time ?? "" >= since ? answer.json.text : ""
     }
   }
 
@@ -246,38 +251,17 @@ extension Ledger.Account {
   }
 }
 
-/// The value of `--since`: a span back from now, or a time.
-struct Since {
-  /// RFC 3339 in UTC, which sorts by time.
-  private let earliest: String
-
-  /// nil: the option was not given. - Throws: 64.
-  init?(_ invocation: Invocation) throws(Failure) {
-    guard let text = invocation["--since"] else { return nil }
-    try self.init(text, nowSeconds: time(nil))
-  }
-
-  init(_ text: String, nowSeconds: Int) throws(Failure) {
-    let units = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-    if let unit = text.last.flatMap({ units[String($0)] }), let count = Int(text.dropLast()),
-      (0...100_000).contains(count)
-    {
-      earliest = RFC3339.text(unixMilliseconds: Int64(nowSeconds - count * unit) * 1000)
-      return
+extension Invocation {
+  /// The value of `--since` as RFC 3339 in UTC, which sorts by time; "" if it was not given. - Throws: 64.
+  fileprivate var since: String {
+    get throws(Failure) {
+      guard let text = self["--since"] else { return "" }
+      do throws(WrittenTime.Fault) {
+        return RFC3339.text(
+          unixMilliseconds: try WrittenTime.milliseconds(text, now: SystemTime().unixMilliseconds))
+      } catch { throw .usage("--since: \(error.message)") }
     }
-    let form = Array("0000-00-00T00:00:00Z")
-    let isTime =
-      text.count == form.count && zip(text, form).allSatisfy { $1 == "0" ? $0.isASCII && $0.isNumber : $0 == $1 }
-    let isDay = text.count == 10 && zip(text, form).allSatisfy { $1 == "0" ? $0.isASCII && $0.isNumber : $0 == $1 }
-    guard isTime || isDay else {
-      throw .usage("--since: is `\(text)`, must be a span (90s, 15m, 2h, 3d), a day, or a time as 2026-01-31T12:00:00Z")
-    }
-    // Without the Z a time with milliseconds sorts behind it.
-    earliest = isTime ? String(text.dropLast()) : text
   }
-
-  /// - Parameter time: RFC 3339 in UTC.
-  func includes(_ time: String) -> Bool { time >= earliest }
 }
 
 extension Command {

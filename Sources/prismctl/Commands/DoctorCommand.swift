@@ -119,9 +119,9 @@ private struct Examination {
     guard let status = asked.line?[Answers.status] else {
       return Finding(
         "daemon", .fault, asked.failure,
-        advice: "start it, or find out why it ends: `systemctl status prismd`, `journalctl -u prismd -n 50`")
+        advice: "if it ended, `journalctl -u prismd -n 50` says why; of a trial, `prismd --dev` is to run")
     }
-    let uptime = StatusTable.duration(status.uptimeSeconds)
+    let uptime = Duration.seconds(status.uptimeSeconds).words
     return Finding("daemon", .ok, "prismd \(status.version) has been up for \(uptime)")
   }
 
@@ -138,10 +138,11 @@ private struct Examination {
     guard let text = answer.line?[Answers.text] else { return [Finding("reload", .skipped, answer.failure)] }
     if text == "nothing would change" { return [Finding("reload", .ok, "the files say what is in force")] }
     let changes = "change".counted(text.split(separator: "\n").count)
+    let command = text.contains(" takes a restart") ? "systemctl restart prismd" : "prismctl reload"
     return [
       Finding(
         "reload", .warning, "the files differ from what is in force: \(changes)",
-        advice: "`prismctl config diff \(path)` shows them, `prismctl reload` puts them in force")
+        advice: "`prismctl config diff \(path)` shows them, `\(command)` puts them in force")
     ]
   }
 

@@ -12,6 +12,7 @@ extension Command {
       Option("--meta", "JSON", "its meta, a JSON object"),
       Option("--payload", "FILE", "a file to send with it"),
       Option("--report-id", "REPORT_ID", "an id of yours: sent twice, stored once"),
+      Option("--app", "NAME", "the app that it is of (prismctl)"),
       Option("--ndjson", "FILE|-", "many: one request of the ingest protocol a line"),
       Option("--json", nil, "the outcome as JSON"),
     ],

@@ -14,9 +14,11 @@ enum QueueCheck {
     _ before: StatusReport, _ now: StatusReport, explained: Set<String> = [],
     refusedRecords: (String) -> [RefusedRecordReport] = { _ in [] }, explain: (String) -> String?
   ) -> [Finding] {
-    let configuration = now.configFaults.first.map {
-      Finding(
-        "reload", .fault, "the last reload was refused: \($0)", advice: "mend the files, then `prismctl reload`")
+    let configuration = now.configFaults.first.map { fault in
+      let restarts = fault.contains("; restart it")
+      let advice =
+        restarts ? "take the change back, or `systemctl restart prismd`" : "mend the files, then `prismctl reload`"
+      return Finding("reload", .fault, "the last reload was refused: \(fault)", advice: advice)
     }
     let found = now.namespaces.flatMap { entry in
       examine(
@@ -90,8 +92,10 @@ enum QueueCheck {
     guard now.network.kind == "none", waits else { return [] }
     return [
       Finding(
-        "network", .warning, "there is no network, and rows wait to be sent",
-        advice: "`prismctl network` tells why; `network.interfaces` overrules what prismd makes of an interface")
+        "network", .warning, "there is no network (no usable default route), and rows wait to be sent",
+        advice:
+          "`ip route` shows the routes, `prismctl network` tells why no interface counts; `network.interfaces` overrules it"
+      )
     ]
   }
 
@@ -107,7 +111,7 @@ enum QueueCheck {
       let before = before ?? NamespaceReport()
       let grew = before.deliveredRows == now.deliveredRows && now.storedRows > before.storedRows
       let text =
-        "\("row".counted(waiting)) not sent, the oldest for \(StatusTable.duration(oldest))"
+        "\("row".counted(waiting)) not sent, the oldest for \(Duration.seconds(oldest).words)"
         + (grew ? ", and more come" : "")
       findings.append(
         Self.waiting(

@@ -5,7 +5,7 @@ import PrismProtocol
 
 /// Whether collectors can be reached from here, while there is no daemon that could be asked.
 enum ReachCheck {
-  static let connectMilliseconds: Int32 = 5000
+  private static let connectSeconds = 5
 
   static func findings(_ snapshot: Snapshot) -> [Finding] {
     let urls = Dictionary(grouping: snapshot.namespaces.values.filter { $0.url != nil }) { $0.url ?? "" }
@@ -24,7 +24,8 @@ enum ReachCheck {
     guard code == 0 else {
       return Finding(
         check, .fault, "\(url): \(host): \(String(cString: gai_strerror(code)))",
-        advice: "look at the host name, and at the name servers (`resolvectl query \(host)`)")
+        advice:
+          "look at the host name, the name servers (`resolvectl query \(host)`), and for a default route (`ip route`)")
     }
     defer { freeaddrinfo(list) }
     var (reason, next) = ("no address", list)
@@ -35,24 +36,22 @@ enum ReachCheck {
       }
       (reason, next) = (refused, address.pointee.ai_next)
     }
-    return Finding(
-      check, .fault, "\(url): \(reason)", advice: "does the collector listen there, and do firewalls let it through?")
+    let advice =
+      reason == String(cString: strerror(ENETUNREACH))
+      ? "give this machine a default route (`ip route` shows its routes)"
+      : "does the collector listen there, and do firewalls let it through?"
+    return Finding(check, .fault, "\(url): \(reason)", advice: advice)
   }
 
   /// nil: it works.
   private static func connect(_ address: addrinfo) -> String? {
-    let type = address.ai_socktype | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-    let descriptor = socket(address.ai_family, type, 0)
+    let descriptor = socket(address.ai_family, address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return Files.reason() }
     defer { close(descriptor) }
+    var limit = timeval(tv_sec: connectSeconds, tv_usec: 0)  // of connect, too (socket(7))
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     if Glibc.connect(descriptor, address.ai_addr, address.ai_addrlen) == 0 { return nil }
-    guard errno == EINPROGRESS else { return Files.reason() }
-    var look = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    guard poll(&look, 1, connectMilliseconds) > 0 else { return "no answer within \(connectMilliseconds / 1000) s" }
-    var code: Int32 = 0
-    var size = socklen_t(MemoryLayout<Int32>.size)
-    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size)
-    return code == 0 ? nil : String(cString: strerror(code))
+    return errno == EINPROGRESS ? "no answer within \(connectSeconds) s" : Files.reason()
   }
 
   /// Of a url that the configuration's check has let through.

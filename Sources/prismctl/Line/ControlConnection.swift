@@ -74,7 +74,8 @@ struct ControlConnection {
     case EACCES, EPERM:
       return Failure(Failure.notPermitted, "\(path): \(reason); run it as root, or as a member of control.group")
     default:
-      return Failure(Failure.unavailable, "\(path): \(reason); is prismd running (`systemctl status prismd`)?")
+      return Failure(
+        Failure.unavailable, "\(path): no daemon listens there (\(reason)); start it with `systemctl start prismd`")
     }
   }
 }

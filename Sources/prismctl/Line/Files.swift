@@ -9,7 +9,10 @@ enum Files {
   /// Reads a file or a pipe to its end. - Parameter bytesMax: a device may have no end. - Throws: 66 (EX_NOINPUT).
   static func read(_ path: String, bytesMax: Int = payloadBytesMax) throws(Failure) -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw Failure(Failure.noInput, "\(path): \(reason()): can't be read") }
+    guard descriptor >= 0 else {
+      let advice = errno == EACCES ? "; run it as root (sudo), or as a user who may read the file" : ""
+      throw Failure(Failure.noInput, "\(path): \(reason()): can't be read\(advice)")
+    }
     defer { close(descriptor) }
     do throws(FileError) { return try SmallFile.read(descriptor, of: path, bytesMax: bytesMax) } catch {
       if case .tooLarge = error.cause {

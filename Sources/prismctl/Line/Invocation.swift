@@ -120,7 +120,7 @@ struct Invocation: Sendable {
     }
   }
 
-  var client: PrismClient { PrismClient(socket: ingestSocket, app: ["APP_NAME": "prismctl"]) }
+  var client: PrismClient { PrismClient(socket: ingestSocket, app: ["APP_NAME": self["--app"] ?? "prismctl"]) }
 
   static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 

@@ -51,7 +51,7 @@ struct StatusTable {
     let interface = status.network.interface.map { " (\($0))" } ?? ""
     let lines = [
       [
-        "prismd \(status.version.isEmpty ? "?" : status.version)", "up \(duration(status.uptimeSeconds))",
+        "prismd \(status.version.isEmpty ? "?" : status.version)", "up \(Duration.seconds(status.uptimeSeconds).words)",
         "configuration \(status.generation)",
       ],
       [
@@ -80,7 +80,7 @@ struct StatusTable {
   private static func remoteNotes(_ remote: RemoteReport?) -> [(String, Paint.Colour?)] {
     guard let remote else { return [] }
     let number = remote.lastApplied.map { "\($0.number) in force" } ?? "nothing in force"
-    let wait = remote.nextAskInSeconds.map { ", asked again in \(duration($0))" } ?? ", \(remote.state)"
+    let wait = remote.nextAskInSeconds.map { ", asked again in \(Duration.seconds($0).words)" } ?? ", \(remote.state)"
     var notes: [(String, Paint.Colour?)] = [
       ("remote configuration: \(number), of \("namespace".counted(remote.namespaces.count))\(wait)", nil)
     ]
@@ -229,7 +229,9 @@ struct StatusTable {
     if namespace.isPlain { notes.append("sends over plain http (allowPlain)") }
     // A delivery since then ends the worry.
     if let failure = namespace.presentFailure { notes.append("last failure \(failure.time): \(failure.cause)") }
-    if let wait = namespace.nextTryInSeconds, !notes.isEmpty { notes.append("next try in \(duration(wait))") }
+    if let wait = namespace.nextTryInSeconds, !notes.isEmpty {
+      notes.append("next try in \(Duration.seconds(wait).words)")
+    }
     return notes.isEmpty ? [] : ["\(name): \(notes.joined(separator: "; "))"]
   }
 
@@ -243,13 +245,9 @@ struct StatusTable {
       + ["", "k", "M", "G", "T", "P"][unit]
   }
 
-  /// `45s`, `12m`, `3h`, `5d`.
+  /// `45s`, `12m`, `3h`, `5d`: `Duration.words` for a column.
   static func duration(_ seconds: Int) -> String {
-    switch seconds {
-    case ..<120: "\(seconds)s"
-    case ..<7200: "\(seconds / 60)m"
-    case ..<172_800: "\(seconds / 3600)h"
-    default: "\(seconds / 86_400)d"
-    }
+    let words = Duration.seconds(seconds).words.split(separator: " ")
+    return "\(words[0])\(words[1].prefix(1))"
   }
 }

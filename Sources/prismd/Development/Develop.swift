@@ -93,7 +93,7 @@ private func guide(_ files: DevelopmentFiles, page: UInt16?, isLinked: Bool) -> 
     prismd and a collector run in \(files.folder.path); Ctrl-C ends both.
       report:     \(send) send --type net --meta '{"ms":12}'
       look:       \(control) status, \(control) top, \(control) doctor\(pageLine)
-      what came:  curl -s --unix-socket \(files.readerSocket) http://prism/reports
+      reports:    curl -s --unix-socket \(files.readerSocket) http://prism/reports
       configure:  \(files.configuration), namespaces.d/ beside it; a change is taken over when it is saved
       libraries:  export PRISM_INGEST=\(files.folder.ingestSocket) PRISM_CRASH_SPOOL=\(files.crashSpool)
     """

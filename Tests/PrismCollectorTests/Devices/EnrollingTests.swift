@@ -74,6 +74,7 @@ struct EnrollingTests {
     rig.time.advance(by: .seconds(3))
     #expect(try await send(collector, device: "d1", key: key) == 200)
     #expect(await collector.metrics.contains(#"prism_collector_enrollments_total{outcome="enrolled"} 1"#))
+    #expect(await collector.metrics.contains(#"prism_collector_refusals_total{cause="revoked"} 1"#))
     #expect(!rig.logged.contains { $0.contains(Hex.encode(opened)) }, "no key is in the log")
     await collector.close()
   }

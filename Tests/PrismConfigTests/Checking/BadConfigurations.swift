@@ -12,26 +12,26 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
   static let daemon: [BadConfiguration] = [
     BadConfiguration(
       "a tab cannot indent", "prismd.yaml", "ingest:\n\tsocket: /tmp/s\n",
-      [
-        "prismd.yaml:2: YAML: found character that cannot start any token while scanning for the next token; a tab cannot indent YAML, write spaces"
-      ]),
+      ["prismd.yaml:2: YAML: column 1: a tab cannot indent YAML; write spaces"]),
     BadConfiguration(
       "a key needs its colon", "prismd.yaml", "state: /tmp/a\ndurability\nlog:\n  level: info\n",
-      ["prismd.yaml:2: YAML: could not find expected ':' while scanning a simple key"]),
+      ["prismd.yaml:2: YAML: column 1: a key has no colon; write `key: value`, with a space after the colon"]),
     BadConfiguration(
       "a quote must be closed", "prismd.yaml", "state: \"/tmp/a\nlog: {}\n",
-      ["prismd.yaml:1: YAML: found unexpected end of stream while scanning a quoted scalar"]),
+      ["prismd.yaml:1: YAML: column 8: a quote is not closed; write it again at the end of the value"]),
     BadConfiguration(
       "a bracket must be closed", "prismd.yaml", "keys: [\n",
-      ["prismd.yaml:2: YAML: did not find expected node content while parsing a flow node"]),
+      ["prismd.yaml:2: YAML: column 1: a value is missing; close a list with `]`, a map in braces with `}`"]),
     BadConfiguration(
       "an unknown escape", "prismd.yaml", "state: \"\\q\"\n",
       [
-        "prismd.yaml:1: YAML: found unknown escape character while parsing a quoted scalar; in single quotes a backslash is an ordinary character"
+        "prismd.yaml:1: YAML: column 9: no escape of double quotes is written so; in single quotes a backslash is an ordinary character"
       ]),
     BadConfiguration(
       "wrong indentation", "prismd.yaml", "ingest:\n  socket: /tmp/a\n mode: 0600\n",
-      ["prismd.yaml:3: YAML: did not find expected key while parsing a block mapping"]),
+      [
+        "prismd.yaml:3: YAML: column 2: no key can begin here; keys of one map begin in the same column, and nothing follows a closing quote or bracket"
+      ]),
     BadConfiguration(
       "a key occurs twice", "prismd.yaml", "state: /tmp/a\nstate: /tmp/b\n",
       ["prismd.yaml:2: YAML: the key state occurs twice; it is on line 1 already"]),
@@ -124,7 +124,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
     BadConfiguration(
       "a path of another system in double quotes", "prismd.yaml", "log: {}\nstate: \"C:\\prism\"\n",
       [
-        "prismd.yaml:2: YAML: found unknown escape character while parsing a quoted scalar; in single quotes a backslash is an ordinary character"
+        "prismd.yaml:2: YAML: column 11: no escape of double quotes is written so; in single quotes a backslash is an ordinary character"
       ]),
     BadConfiguration(
       "a number in octal, as YAML 1.1 took it", "prismd.yaml", "ingest: {maxConnections: 0100}\n",

@@ -44,6 +44,23 @@ struct YAMLFileTests {
     )
   }
 
+  @Test(
+    "a fault of the syntax has its line and column, and says what to write",
+    arguments: [
+      ("log:\n  level:info\n  format: text\n", "3: YAML: column 9: a colon is where no key can be; here or above it"),
+      ("state: a: b\n", "1: YAML: column 9: a colon is where no key can be; here or above it"),
+      ("keys: - {id: main}\n", "1: YAML: column 7: a list begins on a line of its own, below its key"),
+      ("keys:\n  - {id: main}\n  id: other\n", "3: YAML: column 3: an element of a list is expected; each begins"),
+      ("state: %a\n", "1: YAML: column 8: no value begins with this character; put the value in quotes"),
+      ("keys: [a, b\nstate: /tmp/a\n", "1: YAML: column 7: a list in brackets is not closed; write commas"),
+      ("log: {level: info\nstate: /tmp/a\n", "1: YAML: column 6: a map in braces is not closed; write commas"),
+      ("a: |x\n", "1: YAML: column 5: did not find expected comment or line break while scanning a block scalar"),
+    ])
+  func syntax(text: String, start: String) throws {
+    let found = try lines(Array(text.utf8))
+    #expect(found.count == 1 && found[0].hasPrefix("prismd.yaml:\(start)"), "\(found)")
+  }
+
   @Test("a megabyte in one value is a fault, and the rest is checked all the same")
   func largeScalar() throws {
     let text = "state: \"" + String(repeating: "x", count: 1_000_000) + "\"\ndurability: fast\n"

@@ -138,7 +138,8 @@ struct RecordControlTests {
     let isScheduled = await rig.delivery.runs { await pipeline.synchronizing { $0.schedule.isRequested } }
     #expect(isScheduled)
     let interval = await rig.explained().first { $0.hasPrefix("part") } ?? ""
-    #expect(interval.hasPrefix("part records: recordIntervalSecond: ") && interval.contains("opens in"), "\(interval)")
+    #expect(
+      interval.hasPrefix("part records: recordIntervalSecond: ") && interval.contains("next try in"), "\(interval)")
     await rig.engine.publish(Self.snapshot([Self.nodeTable]))
     let gone = await rig.explained().first { $0.hasPrefix("part") } ?? ""
     #expect(gone.hasPrefix("part records: records: the table is not in `records` any more"), "\(gone)")

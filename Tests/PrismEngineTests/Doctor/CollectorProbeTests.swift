@@ -90,6 +90,45 @@ struct CollectorProbeTests {
     #expect(found.count == 1 && found[0].result == result && found[0].text.contains(text), "\(found)")
   }
 
+  @Test(
+    "a client certificate that is missing or not taken is named, and not the token",
+    arguments: [
+      (401, "a client certificate of a known authority is required", nil, "tls.certFile is not set"),
+      (400, "<center>No required SSL certificate was sent</center>", nil, "tls.certFile is not set"),
+      (401, "a client certificate of a known authority is required", "/c.pem", "client certificate of /c.pem"),
+    ] as [(Int, String, String?, String)])
+  func certificates(status: Int, body: String, file: String?, text: String) throws {
+    var probe = try probe(token: "t0ken")
+    if let file {
+      probe = CollectorProbe(
+        url: probe.url, namespaces: probe.namespaces, deviceID: "d", key: probe.key, token: probe.token,
+        tls: .init(certFile: HeldFile(path: file, content: Secret([]))), isProven: true)
+    }
+    let question = try probe.request(now: Self.now, timeout: .seconds(1)).question
+    let found = probe.findings(
+      .response(status: status, headers: [:], body: Array(body.utf8)), to: question, now: Self.now)
+    #expect(found.count == 1 && found[0].result == .fault && found[0].text.contains(text), "\(found)")
+    #expect(found[0].advice?.contains("tls.clientCAFile") == true && found[0].advice?.contains("token") == false)
+  }
+
+  @Test("without a network the finding says so, and names the route; a fault of TLS has another cause")
+  func offline() throws {
+    var probe = try probe()
+    probe.offline = "no usable default route; eth0 is down"
+    let question = try probe.request(now: Self.now, timeout: .seconds(1)).question
+    let found = [PostAnswer.Failure.resolve, .connect, .timeout, .tls].map {
+      probe.findings(.failure($0, detail: "it failed"), to: question, now: Self.now)[0]
+    }
+    #expect(found.map { $0.text.contains("no usable default route; eth0 is down") } == [true, true, true, false])
+    #expect(found.map { $0.advice?.contains("`ip route`") == true } == [true, true, true, false])
+  }
+
+  @Test("a changed file takes a restart where systemd gave the daemon a copy of it, else a reload")
+  func changedFile() {
+    #expect(Doctor.then("/run/credentials/prismd.service/keys_main.key").contains("systemctl restart prismd"))
+    #expect(Doctor.then("/etc/prism/keys/main.key").contains("prismctl reload"))
+  }
+
   @Test("a probe carries the token and a code of its own body, and never the key")
   func request() throws {
     let (question, request) = try probe(token: "t0ken").request(now: Self.now, timeout: .seconds(1))

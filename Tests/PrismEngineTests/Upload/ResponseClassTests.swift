@@ -246,7 +246,7 @@ struct ResponseClassTests {
         ? .misconfigured(status: status, code: code, message: "m") : .unacceptable(status: status, message: "m")
       #expect(answer == expected)
     }
-    #expect(PacketRefusal.allCases.count { $0.isOfConfiguration } == 8)
+    #expect(PacketRefusal.allCases.count { $0.isOfConfiguration } == 9)
   }
 
   @Test("what brought no answer is tried again, but for a stop", arguments: PostAnswer.Failure.allCases)

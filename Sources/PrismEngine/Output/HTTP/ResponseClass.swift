@@ -15,7 +15,7 @@ enum ResponseClass {
     case .failure(let failure, let detail):
       return .unavailable(status: nil, cause: "\(failure.rawValue): \(detail.cut(atBytes: 200))", retryAfter: nil)
     case .response(let status, let headers, let bytes):
-      let body = AnswerBody(bytes)
+      let body = AnswerBody(bytes, headers["content-type"])
       let receipt = check.check(headers["prism-receipt"], answer: bytes)
       let verdict = classify(status, headers, body, isAccepted: check.accepts(receipt), now)
       let isProven = check.isRefusal(headers["prism-verdict"], status: status, answer: bytes)
@@ -88,9 +88,13 @@ private struct AnswerBody {
   /// Cut at 512 bytes; empty if there is no message.
   var message = ""
 
-  init(_ bytes: [UInt8]) {
-    // An answer's body may hold anything; one that is no such object just says nothing.
-    guard bytes.first == UInt8(ascii: "{"), let value = try? JSONValue(parsing: bytes) else { return }
+  init(_ bytes: [UInt8], _ contentType: String?) {
+    // An answer's body may hold anything: of one that is no such object a line of plain text is taken.
+    guard bytes.first == UInt8(ascii: "{"), let value = try? JSONValue(parsing: bytes) else {
+      let isText = contentType?.hasPrefix("text/plain") == true
+      if isText { message = String(decoding: bytes.prefix(200).prefix { $0 >= UInt8(ascii: " ") }, as: UTF8.self) }
+      return
+    }
     isDuplicate = value["duplicate"]?.bool ?? false
     code = value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }
     packetID = value["packetId"]?.string.flatMap { PacketID($0) }
