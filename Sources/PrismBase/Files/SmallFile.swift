@@ -110,3 +110,10 @@ public struct FileIdentity: Hashable, Sendable {
     self.init(facts)
   }
 }
+
+extension timespec {
+  /// Milliseconds since 1970, cut to the years 1 to 9999: a file may say any time.
+  package var unixMilliseconds: Int64 {
+    Int64(min(max(tv_sec, -62_135_596_800), 253_402_300_799)) * 1000 + Int64(tv_nsec) / 1_000_000
+  }
+}

@@ -25,6 +25,9 @@ actor RecordSnapshots {
   /// Those that are made at a time; further ones wait.
   private let gate = ReadGate(
     countMax: 2, waitingMax: 256, "too many devices ask for all records; try again", retryAfterSeconds: 30)
+  /// Answers that are made in the name of one device at a time: a question proves nothing of its sender.
+  private static let ofDeviceMax = 2
+  private var ofDevices: [RecordPlace: Int] = [:]
   /// Since the start.
   private(set) var built = 0
 
@@ -35,7 +38,14 @@ actor RecordSnapshots {
   func snapshot(
     of place: RecordPlace, sequence: Int64, in mark: StoreMark?, _ encoding: PacketEncoding, from store: any RecordStore
   ) async throws -> RecordSnapshot {
-    guard place.device == nil else { return try await build(place, encoding, store) }
+    guard place.device == nil else {
+      guard ofDevices[place, default: 0] < Self.ofDeviceMax else {
+        throw CollectorRefusal(503, "this device asks for all of its records already; try again", retryAfterSeconds: 5)
+      }
+      ofDevices[place, default: 0] += 1
+      defer { ofDevices[place] = ofDevices[place].flatMap { $0 > 1 ? $0 - 1 : nil } }
+      return try await build(place, encoding, store)
+    }
     let key = Key(place: place, sequence: sequence, mark: mark, encoding: encoding)
     if let index = kept.firstIndex(where: { $0.key == key }) {
       let found = kept.remove(at: index)

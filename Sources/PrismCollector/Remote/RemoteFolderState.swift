@@ -53,7 +53,7 @@ struct RemoteFolderState {
     for name in (try? Folder.names(in: path)) ?? [] {  // a folder that is missing has no files
       var facts = stat()
       guard !name.hasPrefix("."), stat("\(path)/\(name)", &facts) == 0 else { continue }
-      let nanoseconds = Int64(facts.st_ctim.tv_sec) * 1_000_000_000 + Int64(facts.st_ctim.tv_nsec)
+      let nanoseconds = Int64(facts.st_ctim.tv_sec) &* 1_000_000_000 &+ Int64(facts.st_ctim.tv_nsec)
       marks.append(Mark(name: name, size: Int(facts.st_size), inode: facts.st_ino, changedNanoseconds: nanoseconds))
     }
     return marks

@@ -71,7 +71,7 @@ package struct SymbolFolder: Sendable {
       guard Self.isBuildID(id), stat("\(path)/\(name)", &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else {
         continue
       }
-      let time = Int64(facts.st_mtim.tv_sec) * 1000 + Int64(facts.st_mtim.tv_nsec) / 1_000_000
+      let time = facts.st_mtim.unixMilliseconds
       files[id] = File(buildID: id, bytes: Int(facts.st_size), time: time, inode: UInt64(facts.st_ino))
     }
     return files

@@ -114,6 +114,16 @@ import Testing
     }
   }
 
+  @Test(
+    "a file may say any time: it is dated by its arrival",
+    arguments: [1 << 62, -1 << 62, Int.max, 9_223_372_036_854_776])
+  func anyTime(seconds: Int) throws {
+    var facts = stat()
+    facts.st_mtim = timespec(tv_sec: seconds, tv_nsec: 999_999_999)
+    let modified = SpoolListing.File(name: "prism.net.a.json", facts).modified
+    #expect(!(CreatedTime.least..<CreatedTime.greatest - 999).contains(modified))
+  }
+
   @Test("a payload or a meta that there is no room for is left out, also one of any size without blocks")
   func noRoom() async throws {
     let sizes = [5 << 20, 63 << 20, 65 << 20, 1 << 42]

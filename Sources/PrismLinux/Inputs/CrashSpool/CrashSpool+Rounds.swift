@@ -156,8 +156,9 @@ extension CrashSpool {
     let mended = MendedMeta(text, bytesMax: Limits.metaBytesMax - max(reserved, least))
     var payload = readsAll ? mended.payload : nil
     if readsAll, let file = report.payload { payload = try folder.read(file, bytesMax: Self.payloadBytesMax) }
-    // A file of a clock that was not set yet is dated by its arrival.
-    let time = report.meta.modified >= CreatedTime.least ? report.meta.modified : nil
+    // A file of a clock that was not set yet, or of no year of ours, is dated by its arrival.
+    let time =
+      (CreatedTime.least..<CreatedTime.greatest - 999).contains(report.meta.modified) ? report.meta.modified : nil
     var submission = Submission(
       name.type.text, in: name.namespace.text, meta: mended.meta, payload: payload, createdTime: time,
       reportID: name.reportID, from: source)

@@ -194,7 +194,7 @@ extension SpoolListing.File {
     // A file without blocks says any size. No sum of sizes may pass what an integer holds.
     size = min(Int(facts.st_size), Self.sizeMax)
     bytes = min(max(size, Int(facts.st_blocks) * 512), Self.sizeMax)
-    modified = Int64(facts.st_mtim.tv_sec) * 1000 + Int64(facts.st_mtim.tv_nsec) / 1_000_000
+    modified = facts.st_mtim.unixMilliseconds
   }
 }
 
