@@ -1,5 +1,6 @@
 import PrismBase
 import PrismPacket
+import PrismProtocol
 
 /// Inserts reports into a PostgreSQL database of people who ask in SQL: a table a namespace, which it makes when it is missing
 /// (docs/postgresql.md). A report that comes again has the key of its row, and is there once.

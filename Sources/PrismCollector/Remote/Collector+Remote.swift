@@ -1,3 +1,4 @@
+import PrismConfig
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
@@ -19,7 +20,10 @@ extension Collector {
         await remote.devices.asked(question.shown, isProven: isProven, given: answer.updateTime)
       }
       counts.count(.questions, answer.outcome)
-      return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: answer.body)
+      let store = String(try await remote.store.current().store)
+      return HTTPResponse(
+        status: 200, headers: [("Content-Type", "application/json"), (RemoteDocument.storeHeader, store)],
+        body: answer.body)
     } catch {
       counts.count(.questions, "refused_\(error.status)")
       throw error

@@ -29,6 +29,8 @@ struct ServedConfiguration {
   private(set) var updateTime: Int64 = 0
   /// Removals up to this time are forgotten.
   private(set) var forgottenTime: Int64 = 0
+  /// Made by chance with the first change: `updateTime` is a count of this database alone.
+  private(set) var store: Int64 = 0
   /// With those that were removed.
   private var entries: [NamespaceName: Entry] = [:]
   private(set) var rollouts = RolloutHistory()
@@ -39,6 +41,7 @@ struct ServedConfiguration {
       case "version": version = row.int64(.value)
       case "update_time": updateTime = row.int64(.value)
       case "forgotten_time": forgottenTime = row.int64(.value)
+      case "store": store = row.int64(.value)
       default: break
       }
     }
@@ -57,6 +60,9 @@ struct ServedConfiguration {
       INSERT INTO remote_facts (name, value) VALUES ('version', 0)
       ON CONFLICT (name) DO UPDATE SET value = remote_facts.value
       """)
+    try statements.run(
+      "INSERT INTO remote_facts (name, value) VALUES ('store', $1) ON CONFLICT (name) DO NOTHING",
+      [Int64.random(in: 1 ... .max)])
     try self.init(statements)
   }
 
@@ -98,11 +104,13 @@ struct ServedConfiguration {
     return changes.values.sorted { $0.name < $1.name }
   }
 
-  /// All that a device is to have. - Parameter wanted: what is rolled out to it.
+  /// All that a device is to have, and the removals that are known: absence alone takes nothing away that another store gave.
+  /// - Parameter wanted: what is rolled out to it.
   func whole(with wanted: Rollout?) -> [RemoteNamespace] {
     let names = Set(wanted?.entries.map(\.name) ?? [])
-    return (served.map(\.namespace).filter { !names.contains($0.name) } + (wanted?.entries ?? []))
-      .sorted { $0.name < $1.name }
+    let there = served.map(\.namespace).filter { !names.contains($0.name) } + (wanted?.entries ?? [])
+    let removed = entries.values.map(\.namespace).filter { $0.isRemoved && !names.contains($0.name) }
+    return (there + removed.prefix(max(0, RemoteDocument.namespacesMax - there.count))).sorted { $0.name < $1.name }
   }
 
   // MARK: Changing

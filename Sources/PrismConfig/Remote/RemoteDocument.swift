@@ -20,6 +20,10 @@ public struct RemoteDocument: Sendable, Equatable {
   public var since: Int64?
   /// When it was signed, and until when it may be taken: milliseconds since 1970. A signed document needs `expireTime`.
   public var issueTime: Int64?, expireTime: Int64?
+  /// The store whose count `updateTime` is, of the header beside the document; nil: the server names no store.
+  public var store: String?
+  /// The header's name.
+  public static let storeHeader = "Prism-Config-Store"
 
   public init(
     namespaces: [RemoteNamespace], updateTime: Int64, isFull: Bool, version: Int64? = nil, since: Int64? = nil,

@@ -10,7 +10,8 @@ extension RemoteState.Event {
     case .failure(let failure, let detail):
       self = .failed(
         cause: "\(failure.rawValue): \(detail.cut(atBytes: 200))", isConfiguration: false, retryAfter: nil)
-    case .response(200, _, let body): self = Self.opened(body, publicKey)
+    case .response(200, let headers, let body):
+      self = Self.opened(body, publicKey, store: headers[RemoteDocument.storeHeader.lowercased()])
     case .response(let status, let headers, let body):
       let retryAfter = headers["retry-after"].flatMap { RetryAfter.parse($0, serverDate: headers["date"], now: now) }
       let isTransient = [408, 425, 429].contains(status) || status >= 500
@@ -20,9 +21,11 @@ extension RemoteState.Event {
     }
   }
 
-  private static func opened(_ body: [UInt8], _ publicKey: [UInt8]?) -> Self {
+  private static func opened(_ body: [UInt8], _ publicKey: [UInt8]?, store: String?) -> Self {
     do {
-      return .answered(try RemoteDocument(parsing: try RemoteEnvelope.open(body, publicKey: publicKey)))
+      var document = try RemoteDocument(parsing: try RemoteEnvelope.open(body, publicKey: publicKey))
+      document.store = store?.cut(atBytes: 64)
+      return .answered(document)
     } catch let faults as ConfigurationFaults {
       return .unreadable(reason: faults.reason)
     } catch {

@@ -22,6 +22,8 @@ struct RemoteLayer: Sendable, Equatable {
   var offered: [NamespaceName: RemoteNamespace] = [:]
   /// The server's count; nil: everything must be asked for.
   var updateTime: Int64?
+  /// The store that gave the count; nil: the server names no store.
+  var store: String?
   /// The highest that was taken; a signed document's must not be below it.
   var version: Int64?
   /// Until when the last signed answer may be taken: after it, an answer is missing or held back. Milliseconds since 1970.
@@ -55,13 +57,14 @@ struct RemoteLayer: Sendable, Equatable {
 
   /// Applies `document`. A configuration that was taken back stays so until the server sends another one for that
   /// namespace.
-  /// - Parameter isWhole: it answers the question for everything.
+  /// - Parameter isWhole: it answers the question for everything. What it does not name goes only if it is of the store that
+  ///   gave the count, or if no count is known: another store never had it.
   func with(_ document: RemoteDocument, isWhole: Bool) -> RemoteLayer {
     var result = self
-    if isWhole { result.offered = [:] }
+    if isWhole, updateTime == nil || store == document.store { result.offered = [:] }
     for entry in document.namespaces { result.offered[entry.name] = entry.isRemoved ? nil : entry }
     result.returned = returned.filter { result.offered[$0.key] == $0.value.failed }
-    result.updateTime = document.updateTime
+    (result.updateTime, result.store) = (document.updateTime, isWhole ? document.store : document.store ?? store)
     result.version = document.version ?? version
     return result
   }

@@ -45,6 +45,7 @@ struct RemoteRecord: Sendable, Equatable {
     [
       "url": .string(url), "publicKey": publicKey.map { .string(Base64.encode($0)) } ?? .null,
       "updateTime": .optional(layer.updateTime), "version": .optional(layer.version),
+      "store": layer.store.map { .string($0) } ?? .null,
       "validUntil": .optional(layer.validUntil), "timeFloor": .optional(layer.timeFloor),
       "lastApplied": lastApplied.map { ["number": .int($0.number), "unixMs": .int($0.unixMilliseconds)] } ?? .null,
       "lastFailed": lastFailed.map {
@@ -85,6 +86,7 @@ struct RemoteRecord: Sendable, Equatable {
     guard let url = json["url"]?.string else { throw Damaged("it has no url") }
     var layer = RemoteLayer()
     (layer.updateTime, layer.version) = (json["updateTime"]?.int64, json["version"]?.int64)
+    layer.store = json["store"]?.string
     (layer.validUntil, layer.timeFloor) = (json["validUntil"]?.int64, json["timeFloor"]?.int64)
     for entry in json["namespaces"]?.array ?? [] {
       let entry = try RemoteNamespace(parsing: entry)

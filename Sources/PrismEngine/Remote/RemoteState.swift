@@ -214,7 +214,9 @@ extension RemoteState {
     if let refusal = refusal(of: document, since: since, now.unixMilliseconds) {
       return refuse(document.number, refusal, now, random)
     }
-    if since != nil, document.isFull || document.namespaces.count > Self.changesMax { return ask(since: nil) }
+    let isOfOtherCount = layer.store != nil && document.store != nil && layer.store != document.store
+    let isMore = document.isFull || document.namespaces.count > Self.changesMax
+    if since != nil, isMore || isOfOtherCount { return ask(since: nil) }
     var next = layer.with(document, isWhole: since == nil)
     if source?.publicKey != nil {
       if let refusal = refusal(of: next) { return refuse(document.number, refusal, now, random) }

@@ -22,11 +22,13 @@ struct RemoteStateTests {
 
   private static func document(
     _ entries: [RemoteNamespace], _ time: Int64, full: Bool = false, version: Int64? = nil, since: Int64? = nil,
-    issued: Int64? = nil, expires: Int64? = 6_000_000
+    issued: Int64? = nil, expires: Int64? = 6_000_000, store: String? = nil
   ) -> RemoteDocument {
-    RemoteDocument(
+    var document = RemoteDocument(
       namespaces: entries, updateTime: time, isFull: full, version: version, since: since, issueTime: issued,
       expireTime: expires)
+    document.store = store
+    return document
   }
 
   /// The first question asks for everything.
@@ -94,6 +96,34 @@ struct RemoteStateTests {
     _ = Self.ask(&state)
     Self.settle(&state, Self.document(Array(many.dropLast()), 8))
     #expect(state.layer.offered.count == 1001, "a thousand changes are changes yet")
+  }
+
+  @Test(
+    "a whole answer takes away what it does not name only if it is of the store that gave the count",
+    arguments: [("A", "A", true), (nil, nil, true), ("A", "B", false), ("A", nil, false), (nil, "B", false)]
+      as [(String?, String?, Bool)])
+  func otherStore(known: String?, answering: String?, takesAway: Bool) throws {
+    let first = Self.resting(Self.document([Self.entry(), Self.entry("till")], 7, store: known))
+    var state = RemoteState(try RemoteRecord(bytes: try #require(first.record).bytes()), source: Self.source())
+    #expect(state.handle(.configured(Self.source()), now: Self.noon, random: 0) == .ask(since: 7))
+    let again = Self.document([], 9, full: true, store: answering)
+    #expect(state.handle(.answered(again), now: Self.noon, random: 0) == .ask(since: nil))
+    let entries = [Self.entry("till", isRemoved: true), Self.entry("test")]
+    Self.settle(&state, Self.document(entries, 9, full: true, store: answering))
+    #expect(state.layer.offered.keys.map(\.text).sorted() == (takesAway ? ["test"] : ["shop", "test"]))
+    #expect(state.layer.updateTime == 9 && state.layer.store == answering)
+  }
+
+  @Test(
+    "changes that another store counted are not taken: everything is asked for",
+    arguments: [("A", "A", false), ("A", "B", true), (nil, "B", false), ("A", nil, false)]
+      as [(String?, String?, Bool)])
+  func otherCount(known: String?, answering: String?, asks: Bool) {
+    var state = Self.resting(Self.document([Self.entry()], 7, store: known))
+    #expect(Self.ask(&state) == .ask(since: 7))
+    let changes = Self.document([Self.entry("pay")], 8, store: answering)
+    let isAsked = state.handle(.answered(changes), now: Self.noon, random: 0) == .ask(since: nil)
+    #expect(isAsked == asks)
   }
 
   @Test("a failure is followed by growing pauses, and by no pause once it is over")
