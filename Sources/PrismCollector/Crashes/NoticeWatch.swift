@@ -34,14 +34,16 @@ struct NoticeWatch: Sendable {
     for receiver in receivers where receiver.events.contains(.newGroup) {
       let name = "\(Notice.Event.newGroup.rawValue)/\(receiver.name)"
       let mark = try await store.mark(name)
-      guard let mark, mark != newest else {
-        if mark == nil { _ = try await store.move(name, from: nil, to: newest, adding: []) }
+      guard let mark, mark < newest else {
+        // Another replica may have seen more. The mark goes back only where the ids do, as in a database that was replaced.
+        let isAhead = if let mark { try await collector.store.queries.newestID() < mark } else { true }
+        if isAhead { _ = try await store.move(name, from: mark, to: newest, adding: []) }
         continue
       }
       let found = groups.all.values.filter { $0.firstReport > mark && $0.firstReport <= newest }
         .sorted { $0.firstReport < $1.firstReport }
       let notice = Notice(
-        .newGroup, to: receiver.name, key: String(mark), time: collector.time.unixMilliseconds,
+        .newGroup, to: receiver.name, key: "\(mark) \(newest)", time: collector.time.unixMilliseconds,
         title: found.count == 1 ? "A new crash" : "\(found.count) new crashes", count: found.count,
         items: found.map(\.item))
       _ = try await store.move(name, from: mark, to: newest, adding: found.isEmpty ? [] : [notice])

@@ -32,6 +32,22 @@ struct NoticeWatchTests {
     #expect(many.title == "36 new crashes")
   }
 
+  @Test("a mark goes back where the ids of reports do, as in a database that was replaced") func marksGoBack()
+    async throws
+  {
+    let rig = try NoticeRig([NoticeRig.receiver()])
+    try await rig.take(1, function: "before")
+    try await rig.look()
+    let (store, name) = (rig.collector.access.page.notices, "newGroup/ops")
+    let mark = try #require(try await store.mark(name))
+    #expect(try await store.move(name, from: mark, to: 1 << 40, adding: []))
+    try await rig.look()
+    #expect(try await store.mark(name) == mark)
+    try await rig.take(2, function: "pay")
+    try await rig.look()
+    #expect(try await rig.notices().count == 1)
+  }
+
   @Test("a group that debug files name is no new one", .enabled(if: Symbolizer.isInstalled))
   func named() async throws {
     let (rig, program) = (try NoticeRig([NoticeRig.receiver()]), try PlantedProgram(.c))
