@@ -27,7 +27,7 @@ import Testing
   private static func file(
     _ name: String, _ userID: UInt32 = 1, bytes: Int = 10, at modified: Int64 = 0
   ) -> SpoolListing.File {
-    .init(name: name, userID: userID, bytes: bytes, modified: modified)
+    .init(name: name, userID: userID, size: bytes, bytes: bytes, modified: modified)
   }
 
   @Test("a payload is of the report with its name and its user; the oldest report comes first") func pairs() {
