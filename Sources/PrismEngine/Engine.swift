@@ -267,6 +267,10 @@ public actor Engine {
   }
 
   private static func policies(_ snapshot: Snapshot) -> [NamespaceName: RetentionPolicy] {
-    snapshot.namespaces.mapValues { RetentionPolicy($0) }
+    snapshot.namespaces.mapValues { namespace in
+      var policy = RetentionPolicy(namespace)
+      if namespace.keepsInMemory { policy.memoryFolder = snapshot.daemon.memory }
+      return policy
+    }
   }
 }

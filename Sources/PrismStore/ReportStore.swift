@@ -157,7 +157,7 @@ public actor ReportStore {
   /// The state in memory as of the last commit. Touches no disk.
   var state: StoreState { file.memory.state }
   /// Of the database and its log.
-  public func storeBytes() -> Int { file.bytes }
+  public func storeBytes() -> Int { file.options.databaseBytes }
   /// Of every namespace that ever stored something.
   public func namespaces() -> [NamespaceName] { state.names.namespaces.values.sorted() }
 

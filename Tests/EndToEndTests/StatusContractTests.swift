@@ -19,7 +19,8 @@ import Testing
     waiting count, claimed count, dead count, bytes count, oldestAgeSeconds count, ledger.stored count,
     ledger.waiting count, ledger.claimed count, ledger.delivered count, ledger.expired count, ledger.evicted count,
     ledger.cleared count, ledger.dead count, ledger.removed count, ledger.corrupt count, ledger.kept count,
-    ledger.overwritten count, keptBytes count, setBack count, bytesRaw count, bytesSent count
+    ledger.overwritten count, keptBytes count, memoryRows count, memoryBytes count, memoryLost count, setBack count,
+    bytesRaw count, bytesSent count
     """
 
   @Test("status --json has every key that was promised, each of its kind")

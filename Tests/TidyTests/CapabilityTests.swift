@@ -51,7 +51,8 @@ import Testing
     try #require(outputs.count > 2)
     let inputs = ["ingest", "otlp", "forward", "statsd", "syslog", "journal", "host", "crashSpool"]
     let others: Set = [
-      "control", "state", "durability", "limits", "device", "common", "keys", "allowPlain", "network", "remote",
+      "control", "state", "memory", "durability", "limits", "device", "common", "keys", "allowPlain", "network",
+      "remote",
       "commands", "ask", "metrics", "log",
     ]
     #expect(try Set(Self.properties("prismd").keys) == others.union(inputs), "is a new key an input?")

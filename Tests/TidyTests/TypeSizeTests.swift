@@ -35,6 +35,7 @@ import Testing
     ("PrismProtocol.TraceReport", "member of a traced report"),
     ("PrismProtocol.StatusReport", "member of the status"),
     ("PrismProtocol.RemoteReport", "member of the remote status"),
+    ("PrismProtocol.QueueReport", "member of a queue's status"),
     ("PrismProtocol.NamespaceReport", "member of a namespace's status"),
     ("PrismProtocol.DeadLetterReport", "member of a dead letter"),
     ("PrismProtocol.RecordTableReport", "member of a table of records"),

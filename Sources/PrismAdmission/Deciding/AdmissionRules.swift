@@ -220,7 +220,8 @@ extension StoreQuota {
   public init(_ configuration: NamespaceConfiguration) {
     self.init(
       bytesMax: configuration.maxStoreBytes, userBytesMax: configuration.maxUserBytes ?? .max,
-      evictsOldest: configuration.onFull == .evictOldest, ringBytesMax: configuration.ring.bytes)
+      evictsOldest: configuration.onFull == .evictOldest, ringBytesMax: configuration.ring.bytes,
+      memoryBytesMax: configuration.ring.memoryBytes)
   }
 }
 

@@ -61,8 +61,10 @@ extension ReportBatch.RowType {
   /// - Parameter entry: the one of the monitor list that means it.
   init(_ type: ReportType, _ entry: MonitoredType) {
     let priority: Priority =
-      type == .appCrash ? .crash : entry.keep == .ring ? .kept : entry.isRealtime ? .realtime : .rest
-    self.init(type: type, priority: priority, isRealtime: entry.isRealtime)
+      type == .appCrash ? .crash : entry.keep != .queue ? .kept : entry.isRealtime ? .realtime : .rest
+    self.init(
+      type: type, priority: priority, isRealtime: entry.isRealtime,
+      isInMemory: priority == .kept && entry.keep == .memory)
   }
 }
 

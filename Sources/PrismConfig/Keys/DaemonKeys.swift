@@ -125,6 +125,10 @@ package enum DaemonKeys {
   private static let storage: [Key] = [
     Key("state", .path(), at: \.state, isLive: false, "the folder of the database and the cached remote configuration"),
     Key(
+      "memory", .path(), at: \.memory, isLive: false,
+      "the folder for reports of types with `keep: memory`: in a file system in memory, as /run is; made if it is missing"
+    ),
+    Key(
       "durability", .choice, at: \.durability,
       "`full`: a report is answered after the sync to the disk; `normal`: after the commit, which survives a crash of the daemon, not of the machine"
     ),

@@ -26,7 +26,7 @@ package struct MonitoredTypeDraft: Sendable, Equatable {
       ),
       Key(
         "keep", .choice, at: \.entry.keep,
-        "where its reports wait: in the `queue` that is uploaded, or in the namespace's `ring`, where they stay until newer ones need their place"
+        "where its reports wait: in the `queue` that is uploaded, in the namespace's `ring`, where they stay until newer ones need their place, or in a ring in `memory`, which a restart of the machine empties"
       ),
       Key(
         "redact", .redactions, at: \.entry.filters.redact, default: "none",
@@ -80,7 +80,7 @@ extension ValueForm where Value == [MonitoredTypeDraft] {
       if type.filters.reduce.map({ $0.fields.count > ReportReduction.membersMax }) == true {
         faults.append(("reduce.fields", "has over \(ReportReduction.membersMax) members"))
       }
-      if type.keep == .ring, let reason { faults.append(("keep", "is ring, must be queue: \(reason)")) }
+      if type.keep != .queue, let reason { faults.append(("keep", "is \(type.keep), must be queue: \(reason)")) }
       return faults
     }
   }

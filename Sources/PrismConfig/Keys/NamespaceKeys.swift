@@ -78,6 +78,9 @@ package enum NamespaceKeys {
       "ring.maxMByte", .mebibytes(1...65_536), at: \.value.ring.bytes, remote: .ifSigned,
       "the most bytes of reports of types with `keep: ring`, beside `maxStoreMByte`; the oldest are overwritten"),
     Key(
+      "ring.maxMemoryMByte", .mebibytes(1...4096), at: \.value.ring.memoryBytes, remote: .ifSigned,
+      "the most bytes of reports of types with `keep: memory`; the oldest are overwritten"),
+    Key(
       "ring.maxHour", .integer(1...8760, unit: "hours"), at: \.value.ring.hours, remote: .ifSigned,
       "the time after which such a report is overwritten at the latest, by the time that prism held it"),
     Key(

@@ -12,6 +12,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
   public var control = Control()
   /// The folder of the database and the cached remote configuration.
   public var state = "/var/lib/prism"
+  /// The folder for reports that are kept in memory (`keep: memory`).
+  public var memory = "/run/prism/memory"
   /// The meaning of `stored`; default `full`.
   public var durability = Durability.full
   /// Namespaces may send over plain http to other machines.

@@ -90,6 +90,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public struct Ring: Sendable, Equatable {
     /// The most bytes, beside `maxStoreBytes`; 64 MiB by default.
     public var bytes = 64 * 1_048_576
+    /// The most bytes of the ring in memory; 16 MiB by default.
+    public var memoryBytes = 16 * 1_048_576
     /// A report is overwritten when it was held for so long, 1 to 8,760 hours; a week by default.
     public var hours = 168
     public init() {}
@@ -169,6 +171,8 @@ extension NamespaceConfiguration {
   public var countsHealth: Bool { monitorList.entry(for: .appHealth) != nil }
   /// The fate of its kept reports is reported: it names this type.
   public var reportsRing: Bool { monitorList.contains { $0.type == .ringHealth } }
+  /// Reports of a type are kept in memory.
+  public var keepsInMemory: Bool { monitorList.contains { $0.keep == .memory } }
 }
 
 /// One entry of a namespace's monitor list.
@@ -176,7 +180,7 @@ public struct MonitoredType: Sendable, Equatable {
   /// The type's name, or a pattern.
   public var type: ReportType
   /// Where its reports wait.
-  public enum Keep: String, Sendable, CaseIterable { case queue, ring }
+  public enum Keep: String, Sendable, CaseIterable { case queue, ring, memory }
 
   /// The switches of the type.
   public var onlyWifi: Bool, isRealtime: Bool, isUploadPayload: Bool

@@ -96,7 +96,8 @@ struct RecordExplanation {
   /// Which types are kept, and what lets them go.
   func kept(_ name: NamespaceName, _ types: [ReportType]) async -> (lines: [String], types: Set<ReportType>) {
     guard let configuration = engine.hub.current.namespaces[name] else { return ([], []) }
-    let kept = types.filter { configuration.monitorList.entry(for: $0)?.keep == .ring }
+    func keep(_ type: ReportType) -> MonitoredType.Keep { configuration.monitorList.entry(for: type)?.keep ?? .queue }
+    let kept = types.filter { keep($0) != .queue }
     let states = await engine.parts.store.triggers[name] ?? [:]
     let asked = ((try? await engine.parts.store.intents(of: name)) ?? []).map {
       "\($0.reports) reports of trigger \($0.rule) wait until the collector says whether \($0.devices) devices have sent"
@@ -108,7 +109,7 @@ struct RecordExplanation {
           + "and fired \("time".counted(states[rule.name]?.fired ?? 0))"
           + (rule.devicesMax == nil ? "" : "; \(states[rule.name]?.declined ?? 0) times other devices had sent enough")
       }
-      return "\(type): kept in the ring; "
+      return "\(type): kept in the ring\(keep(type) == .memory ? " in memory until the machine restarts" : ""); "
         + (words.isEmpty ? "no trigger lets it go, questions may" : words.joined(separator: "; "))
     }
     return (lines + asked, Set(kept))

@@ -135,6 +135,7 @@ extension QueueReport {
     let queue = queue ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestAge: nil)
     (waiting, claimed, dead) = (queue.ledger[.waiting], queue.ledger[.claimed], queue.ledger[.dead])
     (bytes, keptBytes, setBack, ledger) = (queue.bytes, queue.keptBytes, queue.setBack, queue.ledger)
+    (memoryRows, memoryBytes, memoryLost) = (queue.inMemory.rows, queue.inMemory.bytes, queue.inMemory.lost)
     oldestAgeSeconds = Int(queue.oldestAge?.components.seconds ?? 0)
     packets = NamedValues(EngineCounters.Result.allCases.map { .init($0.rawValue, counters.packets[$0] ?? 0) })
     (bytesRaw, bytesSent) = (counters.bytesRaw, counters.bytesSent)

@@ -182,6 +182,10 @@ private let queueMetrics: [Metric<QueueStatus>] = [
   ) { $0.ledger[$1] },
   .init("prism_queue_bytes", .gauge, "Size of the rows in the store, without kept ones.", \.bytes),
   .init("prism_kept_bytes", .gauge, "Size of the rows that are kept in the ring.", \.keptBytes),
+  .init("prism_memory_bytes", .gauge, "Size of those that are kept in memory.", \.inMemory.bytes),
+  .init(
+    "prism_memory_lost_rows_total", .counter, "Rows that were kept in memory and lost with the machine's power.",
+    \.inMemory.lost),
   .init(
     "prism_oldest_waiting_age_seconds", .gauge,
     "Age of the oldest row that waits or is claimed; 0 without such a row."

@@ -12,9 +12,11 @@ public struct ReportBatch: Sendable {
     public let isRealtime: Bool
     /// Its rows stay in the ring.
     public var isKept: Bool { priority == .kept }
+    /// The ring is the one in memory.
+    public let isInMemory: Bool
 
-    public init(type: ReportType, priority: Priority, isRealtime: Bool) {
-      (self.type, self.priority, self.isRealtime) = (type, priority, isRealtime)
+    public init(type: ReportType, priority: Priority, isRealtime: Bool, isInMemory: Bool = false) {
+      (self.type, self.priority, self.isRealtime, self.isInMemory) = (type, priority, isRealtime, isInMemory)
     }
   }
 
@@ -105,6 +107,8 @@ public struct ReportBatch: Sendable {
   public var rows: [Row] = []
   /// Rows of it may go to the ring.
   public var hasKeptTypes: Bool { types.contains(where: \.isKept) }
+  /// The same of one of the two rings.
+  public func hasKeptTypes(inMemory: Bool) -> Bool { types.contains { $0.isKept && $0.isInMemory == inMemory } }
   /// Rows of it may leave by themselves.
   public var leaves: Bool { !types.allSatisfy(\.isKept) }
   /// Whether the row goes to the ring.
@@ -133,12 +137,15 @@ public struct StoreQuota: Sendable, Equatable {
   public var userBytesMax: Int
   /// true: the oldest rows of the user who holds most make room, crashes last. false: `store_full`.
   public var evictsOldest: Bool
-  /// The most bytes of the namespace's ring, beside `bytesMax`.
-  public var ringBytesMax: Int
+  /// The most bytes of the namespace's ring, beside `bytesMax`, and of the one in memory.
+  public var ringBytesMax: Int, memoryBytesMax: Int
 
-  public init(bytesMax: Int, userBytesMax: Int = .max, evictsOldest: Bool, ringBytesMax: Int = 64 << 20) {
+  public init(
+    bytesMax: Int, userBytesMax: Int = .max, evictsOldest: Bool, ringBytesMax: Int = 64 << 20,
+    memoryBytesMax: Int = 16 << 20
+  ) {
     (self.bytesMax, self.userBytesMax, self.evictsOldest) = (bytesMax, userBytesMax, evictsOldest)
-    self.ringBytesMax = ringBytesMax
+    (self.ringBytesMax, self.memoryBytesMax) = (ringBytesMax, memoryBytesMax)
   }
 }
 

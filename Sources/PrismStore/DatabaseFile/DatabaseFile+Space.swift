@@ -11,14 +11,6 @@ extension DatabaseFile {
   /// Stays free beside the ballast: for claims, dispositions, and what others write.
   private static let marginBytes = 1024 * 1024
 
-  /// Of the database and its log.
-  var bytes: Int {
-    ["", "-wal"].reduce(0) { sum, suffix in
-      var facts = stat()
-      return stat(options.databasePath + suffix, &facts) == 0 ? sum + Int(facts.st_size) : sum
-    }
-  }
-
   private var freeBytes: Int { disk.freeBytes(now: options.time.uptime) }
 
   /// A longer log is copied into the file after the commit was answered. All clients wait for the copy.
@@ -63,6 +55,16 @@ extension DatabaseFile {
     checkpoints.begin(now: options.time.uptime)
     do { try opened().log.checkpoint() } catch { recover(from: error) }
     if cuts { open?.log.empty() }
+  }
+}
+
+extension StoreOptions {
+  /// Of the database and its log.
+  var databaseBytes: Int {
+    ["", "-wal"].reduce(0) { sum, suffix in
+      var facts = stat()
+      return stat(databasePath + suffix, &facts) == 0 ? sum + Int(facts.st_size) : sum
+    }
   }
 }
 

@@ -31,7 +31,9 @@ final class DatabaseFile {
       opening.start = marker.begin(unixMilliseconds: options.time.unixMilliseconds)
       let opened = try opening.open()
       marker.logIsWhole()
-      return (DatabaseFile(options, lock, health, marker, opened), opening.start.wasClean)
+      let file = DatabaseFile(options, lock, health, marker, opened)
+      try MemoryDatabase.settle(opened.database, file.memory)
+      return (file, opening.start.wasClean)
     } catch {
       // A start that ends by itself is not a crash.
       marker.stop()
@@ -55,8 +57,7 @@ final class DatabaseFile {
     if disk.isFull { health.enter(.diskFull) }
   }
 
-  // A program that ends in order before it serves did not crash.
-  deinit { marker.stop() }
+  deinit { marker.stop() }  // a program that ends in order before it serves did not crash
 
   // MARK: Open again, and closed
 
@@ -80,6 +81,7 @@ final class DatabaseFile {
     guard opened.epoch == memory.epoch else { throw .otherDatabase }
     memory.reopened(opened.state)
     try countLost(opened.database)
+    try MemoryDatabase.settle(opened.database, memory)
     open = opened.database
     marker.reopened()
     noteAwaited()
@@ -132,7 +134,10 @@ final class DatabaseFile {
   /// Closes the database after a checkpoint. Later calls open it again.
   func close() {
     guard open != nil, restore() else { return }
-    do { try writeDeliveries() } catch {
+    do {
+      try writeDeliveries()
+      try write { (transaction) throws(SQLiteError) in try MemoryNotes(transaction).write() }
+    } catch {
       options.log.warning(
         "the last deliveries are not written: `trace` will not know them", ["error": error.description])
     }
@@ -193,7 +198,7 @@ extension DatabaseFile {
   }
 
   private func didCommit(_ database: StoreDatabase) {
-    for queue in memory.touched { committed[queue] = memory.state[queue].ledger.stored }
+    for queue in memory.touched where !queue.isInMemory { committed[queue] = memory.state[queue].ledger.stored }
     memory.announceChanges()
     if memory.hasNewNames { writeContents(database) }
     if database.log.bytes > logBytesMax(of: database) { checkpoints.request() }
@@ -231,9 +236,11 @@ extension DatabaseFile {
         open.connection.rollBack()
         if error.isDiskFull { open.log.empty() }
         memory.state = try StoreState(open.connection)
+        try MemoryDatabase.settle(open, memory)
       } else {
+        let isOfMemory = MemoryDatabase.isRemoved(for: error, memory, open, options)
         detach()
-        try reopen(damagedBy: error.isCorruption ? error : nil)
+        try reopen(damagedBy: error.isCorruption && !isOfMemory ? error : nil)
       }
     } catch {
       detach()

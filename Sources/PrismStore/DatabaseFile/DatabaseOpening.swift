@@ -141,6 +141,7 @@ struct DatabaseOpening {
       try Epoch.write(remembered.epoch.text, database.connection)
     }
     let epoch = try Epoch.read(database.connection)
+    try MemoryDatabase(database.connection, options)?.attach()
     var state = try StoreState(database.connection)
     // Ids and sequences that this process gave in an answer are never given out again.
     state.nextSequence = max(state.nextSequence, remembered?.state.nextSequence ?? 1)

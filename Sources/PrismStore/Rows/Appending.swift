@@ -108,14 +108,11 @@ struct Appending {
     if let app = batch.app { try AppUpdates(transaction).note(app, userID: batch.userID, namespace) }
     let form = try RowWriter.Form(
       namespace: namespace, types: numbers(of: batch.types), context: contextUse(batch, namespace: namespace), ids: ids,
+      hasMemory: makeRoom(for: batch, namespace),
       rules: batch.types.map {
         let ofParts = batch.context.reduces && !$0.isKept ? ReportReduction() : nil
         return rules[batch.namespace]?.reduction(of: $0.type) ?? ofParts
       })
-    for queue in QueueID.all(of: namespace) {
-      try Segments(transaction).makeRoom(queue)
-      if batch.hasKeptTypes { try Ring(transaction).makeRoom(queue, bytesMax: batch.quota.ringBytesMax) }
-    }
     var writer = RowWriter(batch, form, transaction)
     writer.room = try Eviction(transaction).makeRoom(
       for: batch, namespace,
@@ -126,7 +123,8 @@ struct Appending {
     try count(writer.filtering.counts, namespace)
     count(writer.leaving.metas, QueueID(namespace: namespace, kind: .meta))
     count(writer.leaving.payloads, QueueID(namespace: namespace, kind: .payload))
-    if let kept = writer.kept { keep(kept, batch, form.types, writer.outcome, namespace) }
+    let rings = [writer.kept, writer.keptInMemory].compactMap(\.self)
+    for ring in rings { keep(ring, batch, form.types, writer.outcome, namespace) }
     if let rules = rules[batch.namespace], !rules.triggers.isEmpty || !rules.serverTypes.isEmpty {
       let triggers = rules.triggers + ServerTriggers(transaction).triggers(of: namespace, within: rules.serverTypes)
       writer.outcome.hasReleased = try Triggers(transaction, namespace).look(at: batch, writer.outcome, by: triggers)
@@ -136,7 +134,10 @@ struct Appending {
       try reductions.write()
       if try reductions.end() > 0 { writer.outcome.hasReleased = true }
     }
-    if writer.kept != nil { try Ring(transaction).overwrite(namespace, bytesMax: batch.quota.ringBytesMax) }
+    for ring in rings {
+      let bytesMax = ring.isInMemory ? batch.quota.memoryBytesMax : batch.quota.ringBytesMax
+      try Ring(transaction).overwrite(ring.queues(namespace), bytesMax: bytesMax)
+    }
     if memory.state.shares[namespace]?.isComplete == true {
       let bytes = writer.leaving.metas.bytes + writer.leaving.payloads.bytes
       memory.state.shares[namespace]!.add(bytes, to: RowOwner(userID: batch.userID), numbers)
@@ -144,13 +145,24 @@ struct Appending {
     return writer.outcome
   }
 
+  /// Begins segments for the rows. - Returns: false: there is no place in memory.
+  private func makeRoom(for batch: ReportBatch, _ namespace: Int) throws(SQLiteError) -> Bool {
+    for queue in QueueID.all(of: namespace) {
+      try Segments(transaction).makeRoom(queue)
+      if batch.hasKeptTypes(inMemory: false) {
+        try Ring(transaction).makeRoom(queue, bytesMax: batch.quota.ringBytesMax)
+      }
+    }
+    return try MemoryRing(transaction).makeRoom(for: batch, namespace)
+  }
+
   private func keep(
-    _ kept: RowWriter.Target, _ batch: ReportBatch, _ types: [Int64], _ outcome: BatchOutcome, _ namespace: Int
+    _ kept: RowTarget, _ batch: ReportBatch, _ types: [Int64], _ outcome: BatchOutcome, _ namespace: Int
   ) {
     let ring = Ring(transaction)
     let hasIDs = batch.rows.contains { $0.clientReportID != nil }
-    let rows = ring.reports(namespace) ? batch.keptRows(outcome) : nil
-    for queue in QueueID.all(of: namespace) {
+    let rows = ring.reports(namespace) ? batch.keptRows(outcome, inMemory: kept.isInMemory) : nil
+    for queue in kept.queues(namespace) {
       let written = queue.kind.hasPayload ? kept.payloads : kept.metas
       let counts = rows?.reduce(into: [Int64: RowCount]()) { counts, row in
         if queue.kind.hasPayload, row.payload == nil { return }
@@ -170,7 +182,7 @@ struct Appending {
     try transaction.write(sum.note, FilterCounts.key, namespace)
   }
 
-  private func count(_ written: RowWriter.Written, _ queue: QueueID) {
+  private func count(_ written: WrittenRows, _ queue: QueueID) {
     let memory = transaction.memory
     guard written.rows > 0 else {
       guard written.bytes != 0 else { return }
@@ -214,9 +226,12 @@ struct Appending {
 }
 
 extension ReportBatch {
-  /// The rows that were stored in the ring.
-  fileprivate func keptRows(_ outcome: BatchOutcome) -> [Row] {
+  /// The rows that were stored in one of the rings.
+  fileprivate func keptRows(_ outcome: BatchOutcome, inMemory: Bool) -> [Row] {
     let exceptions = Set(outcome.exceptions.map(\.row))
-    return rows.indices.filter { isKept(rows[$0]) && !exceptions.contains($0) }.map { rows[$0] }
+    return rows.indices.filter { index in
+      let type = types[rows[index].type]
+      return type.isKept && type.isInMemory == inMemory && !exceptions.contains(index)
+    }.map { rows[$0] }
   }
 }

@@ -65,10 +65,10 @@ struct Breadcrumbs: PlainOperations {
 
   /// The newest ones, ascending.
   private func lines(of same: (key: String, value: String), _ namespace: Int) throws(SQLiteError) -> [JSONValue] {
-    let queue = QueueID(namespace: namespace, kind: .meta)
+    let queues = state.queues(of: namespace).filter { $0.kind == .meta }
     var (found, verdicts): ([Line], [Int64: Bool]) = ([], [:])
     for priority in [Priority.realtime, .rest, .kept] {
-      try walk(queue, priority, same, &verdicts, into: &found)
+      for queue in queues { try walk(queue, priority, same, &verdicts, into: &found) }
     }
     return found.sorted { $0.sequence < $1.sequence }.suffix(Self.linesMax).map(\.json)
   }

@@ -119,10 +119,12 @@ struct Claims: PlainOperations {
   ) throws(SQLiteError) -> ClaimedPacket {
     // The packet's record is enough: the ledger's line, on a page of its own, is written when the packet is settled.
     state[queue].ledger.move(builder.members.count, from: .waiting, to: .claimed)
+    // The counts of memory that the packet says outlive a loss of power.
+    try MemoryNotes(transaction).write(queue.namespace)
     let packet = PacketRecord(
       id: claim.packetID, queue: queue, position: (state[queue].packets.last?.position ?? 0) + 1,
       createdTime: claim.unixMilliseconds, bytes: builder.bytes, hasClientIDs: builder.hasClientIDs,
-      header: state[queue].ledger.header(
+      header: state.ledger(queue).header(
         epoch: transaction.memory.epoch.text, store: state.records.stores[queue.namespace]?.met),
       members: builder.members, rule: rule)
     try transaction.statement(PacketStatement.insert).run(inserting: packet)

@@ -60,7 +60,7 @@ struct DryRun: PlainOperations {
   private func counts(_ namespace: Int) -> [Ledger.Account: Int] {
     var counts: [Ledger.Account: Int] = [:]
     for account in Ledger.Account.allCases {
-      counts[account] = QueueID.all(of: namespace).reduce(0) { $0 + state[$1].ledger[account] }
+      counts[account] = state.queues(of: namespace).reduce(0) { $0 + state[$1].ledger[account] }
     }
     return counts
   }

@@ -53,7 +53,7 @@ struct Erasing: PlainOperations {
   }
 
   private func eraseRows(_ run: inout ErasureRun, _ namespace: Int) throws(SQLiteError) {
-    var places = run.places ?? RowPlace.begins(of: namespace)
+    var places = run.places ?? RowPlace.begins(of: state.queues(of: namespace))
     defer { run.places = places }
     guard var place = places.popLast() else {
       run.step = .dead

@@ -51,7 +51,7 @@ struct Intents: PlainOperations {
       rows += members.count
       bytes += types.values.reduce(0) { $0 + $1.bytes }
     }
-    if !leaves { try Ring(transaction).overwrite(number, bytesMax: ringBytesMax) }
+    if !leaves { try Ring(transaction).overwrite(QueueID.all(of: number), bytesMax: ringBytesMax) }
     guard rows > 0, var run = state.counts.triggers[number]?[rule] else { return }
     run.following.isAsked = false
     if leaves {

@@ -28,6 +28,8 @@ struct KnownRuns: PlainOperations {
     if let row = try transaction.row(ofClientID: key, namespace) {
       return row == Self.byReport ? .storedByReport : .stored
     }
+    // A run is known on the disk. The ids of reports in memory are there.
+    if batches.contains(where: { $0.hasKeptTypes(inMemory: true) }) { return .storedByReport }
     let firstRow = try isNew(run, batches, namespace, owner) ? firstRow(of: batches) : nil
     try transaction.statement(ClientIDStatement.insertRun).run([
       ":namespace": namespace, ":key": key, ":row": firstRow?.value ?? Self.byReport, ":time": transaction.heldTime,

@@ -21,6 +21,7 @@ struct Maintenance {
     do { try file.relock() } catch { file.health.note { $0.cause = error.message } }
     if try file.salvageSlice() { return true }
     file.noteLeftBehind()
+    if isIdle { try RetentionPolicies(file).findMemory() }
     if try countMoreShares() { return true }
     if try sweepContexts() { return true }
     // A client that changes its version again and again keeps nothing else waiting.
@@ -98,7 +99,7 @@ struct Maintenance {
   private func forget() throws(StoreError) {
     try file.write { (transaction) throws(SQLiteError) in
       let now = transaction.heldTime
-      try transaction.forgetClientIDs(deliveredBefore: now - Deliveries.keptMilliseconds)
+      try OldClientIDs(transaction).forget(deliveredBefore: now - Deliveries.keptMilliseconds)
       let deliveries = Deliveries(transaction)
       try ServerTriggers(transaction).forget()
       if memory.deliveries.isDue(heldTime: now) { try deliveries.write() }
@@ -115,7 +116,7 @@ struct Maintenance {
       return
     }
     memory.salvage.hasLookedForOwnerlessIDs = true
-    try transaction.forgetOwnerlessIDs()
+    try OldClientIDs(transaction).forgetOwnerless()
   }
 
   /// - Returns: whether there is more.
@@ -134,6 +135,7 @@ struct Maintenance {
       let database = try file.opened()
       // Its temporary file is on the disk: it is as large as the database.
       try database.connection.execute("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY")
+      if memory.state.memory.isAttached { try database.connection.execute("VACUUM mem") }
       guard try database.connection.firstInt("PRAGMA wal_checkpoint(TRUNCATE)") == 0 else {
         throw SQLiteError(code: 5, message: "a reader holds the log of the database; erase again")
       }

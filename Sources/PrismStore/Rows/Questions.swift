@@ -38,7 +38,7 @@ struct Questions: StoreOperations {
       return
     }
     var (rest, isAtEnd) = (Self.rowsPerSlice, true)
-    try ring.walkKept(metas, before: run.end) { (row, raw) throws(SQLiteError) in
+    try ring.walkKept(metas.namespace, before: run.end) { (row, raw) throws(SQLiteError) in
       (run.end, rest) = (row.id, rest - 1)
       run.answer.looked += 1
       if StoredRow.isWhole(row, raw), try isAbout(row, run, metas) { try add(row, to: &run, metas, payloads) }
@@ -96,7 +96,7 @@ struct Questions: StoreOperations {
     }
     if !run.ids.isEmpty, let metas = state.queue(step.namespace, .meta) {
       for id in run.ids.reversed() where !state[metas].isLeaving(id) || state[metas].isAsked(id) {
-        if try transaction.exists(id, metas) { try members.append(read: id) }
+        if try transaction.exists(id, MemoryRing(transaction).home(of: id, metas)) { try members.append(read: id) }
       }
       run.answer.rows = members.count
     }

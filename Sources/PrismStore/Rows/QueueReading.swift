@@ -56,12 +56,16 @@ struct QueueReading: PlainOperations {
     guard let namespace = state.names.number(of: namespace) else { return TypeCounts() }
     let deadline = transaction.uptime + DryRun.durationMax
     var counts = TypeCounts()
-    for queue in QueueID.all(of: namespace) {
+    for queue in state.queues(of: namespace) {
       var found: [ReportType: Int] = [:]
       for segment in state[queue].segments.list {
         try count(segment, queue, until: deadline, isComplete: &counts.isComplete, into: &found)
       }
-      if queue.kind == .meta { counts.metas = found } else { counts.payloads = found }
+      if queue.kind == .meta {
+        counts.metas.merge(found, uniquingKeysWith: +)
+      } else {
+        counts.payloads.merge(found, uniquingKeysWith: +)
+      }
     }
     return counts
   }
@@ -115,15 +119,19 @@ struct QueueReading: PlainOperations {
   func export(
     _ namespace: NamespaceName, _ kind: RowKind, after: Int64, limit: Int
   ) throws(SQLiteError) -> [ExportedRow] {
-    guard let queue = state.queue(namespace, kind) else { return [] }
-    var page: [ExportedRow] = []
-    for priority in Priority.allCases where after < priority.idEnd {
-      let rows = RowWalk<StoredRow.Column>(
-        priority, queue, after: max(after, PriorityValues.bases[priority]), skipsClaimed: false,
-        transaction)
-      try add(rows, queue, limit, to: &page)
+    guard let number = state.names.number(of: namespace) else { return [] }
+    var pages: [ExportedRow] = []
+    for queue in state.queues(of: number) where queue.kind == kind {
+      var page: [ExportedRow] = []
+      for priority in Priority.allCases where after < priority.idEnd {
+        let rows = RowWalk<StoredRow.Column>(
+          priority, queue, after: max(after, PriorityValues.bases[priority]), skipsClaimed: false,
+          transaction)
+        try add(rows, queue, limit, to: &page)
+      }
+      pages += page
     }
-    return page
+    return Array(pages.sorted { $0.id < $1.id }.prefix(limit))
   }
 
   private func add(
@@ -152,9 +160,11 @@ extension StoreState {
     var result: [NamespaceName: [RowKind: QueueStatus]] = [:]
     for (number, namespace) in names.namespaces {
       for queue in QueueID.all(of: number) {
-        var status = QueueStatus(
-          ledger: self[queue].ledger, bytes: self[queue].bytes, oldestAge: try oldestAge(queue))
-        status.keptBytes = self[queue].segments.keptBytes
+        var status = QueueStatus(ledger: ledger(queue), bytes: self[queue].bytes, oldestAge: try oldestAge(queue))
+        let inMemory = self[queue.inMemory]
+        status.inMemory = KeptInMemory(
+          rows: inMemory.ledger[.kept], bytes: inMemory.segments.keptBytes, lost: inMemory.ledger[.lostWithPower])
+        status.keptBytes = self[queue].segments.keptBytes + inMemory.segments.keptBytes
         status.setBack = self[queue].setBack.members.count
         if queue.kind == .meta { status.filtered = counts.filtered[number] ?? FilterCounts() }
         result[namespace, default: [:]][queue.kind] = status

@@ -34,12 +34,19 @@ struct Removal: PlainOperations {
       QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
     )
     let chosen = try choose(selection, metas, now)
-    try transaction.drop(chosen, metas, to: .removed)
+    let carried = try waiting(chosen, in: payloads)
+    try drop(chosen, metas)
     // A payload goes with its report; alone only if its meta has left already.
-    try transaction.drop(try waiting(chosen, in: payloads), payloads, to: .removed)
+    try drop(carried, payloads)
     let alone = chosen.isEmpty ? try choose(selection, payloads, now) : []
-    try transaction.drop(alone, payloads, to: .removed)
+    try drop(alone, payloads)
     return chosen.count + alone.count
+  }
+
+  private func drop(_ rows: [Chosen], _ queue: QueueID) throws(SQLiteError) {
+    var homes: [QueueID: [Chosen]] = [:]
+    for row in rows { homes[try MemoryRing(transaction).home(of: row.id, queue), default: []].append(row) }
+    for (home, rows) in homes { try transaction.drop(rows, home, to: .removed) }
   }
 
   /// Up to a slice of waiting rows.
@@ -67,7 +74,8 @@ struct Removal: PlainOperations {
   private func choose(
     _ queue: QueueID, condition: String = "1", order: String = "ASC", limit: Int
   ) throws(SQLiteError) -> [Chosen] {
-    let tables = state[queue].segments.tables(queue).map { table in
+    let queues = state.queues(of: queue.namespace).filter { $0.kind == queue.kind }
+    let tables = queues.flatMap { state[$0].segments.tables($0) }.map { table in
       "SELECT \(RowHead.Column.list) FROM \(table.name) WHERE \(condition)"
     }
     let rows = try transaction.prepare(
@@ -88,7 +96,7 @@ struct Removal: PlainOperations {
     var result: [Chosen] = []
     for row in rows where state[queue].leftRun(of: row.id) == nil {
       let member = IDRuns(row.id)
-      let size = try transaction.bytes(of: member, queue)
+      let size = try transaction.bytes(of: member, MemoryRing(transaction).home(of: row.id, queue))
       if size > 0 { result.append((row.id, size)) }
     }
     return result

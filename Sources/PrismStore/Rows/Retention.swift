@@ -46,7 +46,7 @@ struct Retention: PlainOperations {
 
   func dropLargePayloads(_ namespace: Int, _ policy: RetentionPolicy) throws(SQLiteError) {
     guard let before = try transaction.number(.maxBodyBytes, namespace), policy.maxBodyBytes < before else { return }
-    for queue in QueueID.all(of: namespace) where queue.kind.hasPayload {
+    for queue in state.queues(of: namespace) where queue.kind.hasPayload {
       var large: [(id: Int64, size: Int)] = []
       for table in state[queue].segments.tables(queue) {
         let rows = try transaction.statement(.rows(.largePayloads, table)).bind([":max": policy.maxBodyBytes])

@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismProtocol
 import PrismSQLite
@@ -11,6 +12,7 @@ struct RetentionPolicies {
 
   /// Takes new policies. Namespaces without one are retired: their rows expire as they would have.
   func apply(_ policies: [NamespaceName: RetentionPolicy]) throws(StoreError) {
+    if let folder = policies.values.compactMap(\.memoryFolder).first { try useMemory(in: folder) }
     let before = memory.policies.all
     memory.policies.all = policies
     for (namespace, policy) in policies.sorted(by: { $0.key < $1.key }) {
@@ -22,6 +24,32 @@ struct RetentionPolicies {
         try Retention(transaction).retire(number, before[namespace])
       }
     }
+  }
+
+  /// Keeps reports in memory from now on, in a file of `folder`. All that another folder holds is lost.
+  private func useMemory(in folder: String) throws(StoreError) {
+    let known = try file.read { (transaction) throws(SQLiteError) in
+      try transaction.database.connection.fact(MemoryDatabase.folderKey)
+    }
+    guard !memory.state.memory.isAttached || known != folder else { return }
+    if memory.state.memory.isAttached, let open = file.open {
+      try? MemoryDatabase(open.connection, file.options)?.remove()
+    }
+    if known != folder {
+      try file.write { (transaction) throws(SQLiteError) in
+        try transaction.database.connection.setFact(MemoryDatabase.folderKey, folder)
+      }
+    }
+    file.close()  // opened again it has the file
+    try file.read { (_) throws(SQLiteError) in }
+  }
+
+  /// Looks for the folder again, if it was missing.
+  func findMemory() throws(StoreError) {
+    guard !memory.state.memory.isAttached, let folder = memory.policies.all.values.compactMap(\.memoryFolder).first,
+      access(folder, W_OK) == 0
+    else { return }
+    try useMemory(in: folder)
   }
 
   /// One slice of every namespace's expiry. - Returns: whether there may be more.
@@ -57,7 +85,7 @@ struct RetentionPolicies {
       dropped += rows
       isMore = isMore || rows.rows >= Retention.sliceRowsMax
     }
-    for queue in QueueID.all(of: namespace) where memory.state[queue].ledger[.kept] > 0 {
+    for queue in memory.state.queues(of: namespace) where memory.state[queue].ledger[.kept] > 0 {
       try file.write { (transaction) throws(SQLiteError) in
         try Ring(transaction).age(queue, hours: policy.ringHours)
       }

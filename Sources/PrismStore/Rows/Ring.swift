@@ -51,11 +51,15 @@ struct Ring: PlainOperations {
   // MARK: Bounds
 
   /// Overwrites the oldest segments of both kinds until the rest is within the bound.
-  func overwrite(_ namespace: Int, bytesMax: Int) throws(SQLiteError) {
-    let queues = QueueID.all(of: namespace)
-    while queues.reduce(0, { $0 + state[$1].segments.keptBytes }) > bytesMax, let oldest = oldest(queues) {
-      try overwrite(oldest.queue, at: oldest.place)
-    }
+  func overwrite(_ queues: [QueueID], bytesMax: Int) throws(SQLiteError) {
+    while queues.reduce(0, { $0 + state[$1].segments.keptBytes }) > bytesMax, try overwriteOldest(queues) {}
+  }
+
+  /// - Returns: false: nothing is kept.
+  func overwriteOldest(_ queues: [QueueID]) throws(SQLiteError) -> Bool {
+    guard let oldest = oldest(queues) else { return false }
+    try overwrite(oldest.queue, at: oldest.place)
+    return true
   }
 
   private func oldest(_ queues: [QueueID]) -> (queue: QueueID, place: Int)? {
@@ -134,7 +138,8 @@ struct Ring: PlainOperations {
     return try recount(members, queue, isKept: true)
   }
 
-  private func recount(_ members: IDRuns, _ queue: QueueID, isKept: Bool) throws(SQLiteError) -> [Int64: RowCount] {
+  @discardableResult
+  func recount(_ members: IDRuns, _ queue: QueueID, isKept: Bool) throws(SQLiteError) -> [Int64: RowCount] {
     var all: [Int64: RowCount] = [:]
     for (place, run) in state[queue].segments.pieces(of: members) {
       let found = try types(of: IDRuns(run), queue)
@@ -159,30 +164,25 @@ struct Ring: PlainOperations {
 
   // MARK: Looking at kept rows, and letting them go
 
-  /// Calls `body` with each kept row of a known type below an id, the newest first, until it returns false.
+  /// Calls `body` with each kept meta of a known type below an id, on the disk or in memory, the newest first, until it returns false.
   /// - Parameter takesAsked: with those, too, for which the collector is asked.
   func walkKept(
-    _ queue: QueueID, before end: Int64, takesAsked: Bool = true,
+    _ namespace: Int, before end: Int64, takesAsked: Bool = true,
     _ body: (StoredRow, SQLiteRow<StoredRow.Column>) throws(SQLiteError) -> Bool
   ) throws(SQLiteError) {
-    let takesAsked = takesAsked && state[queue].releases.contains { $0.devices > 0 }
-    for segment in state[queue].segments.list.reversed() where segment.kept.map({ takesAsked || $0.rows > 0 }) ?? false
-    {
-      let rows = try transaction.statement(.rows(.walkBack, RowTable(queue, number: segment.number))).bind([":end": end]
-      )
-      defer { rows.reset() }
-      while let row = try rows.next(of: StoredRow.Column.self) {
-        let stored = StoredRow(row, hasPayload: queue.kind.hasPayload)
-        guard !state[queue].isLeaving(stored.id) || takesAsked && state[queue].isAsked(stored.id),
-          state.names.types[stored.type] != nil
-        else { continue }
-        guard try body(stored, row) else { return }
-      }
+    var walks = state.queues(of: namespace).filter { $0.kind == .meta }
+      .map { KeptWalk($0, before: end, takesAsked: takesAsked, transaction) }
+    defer { for index in walks.indices { walks[index].reset() } }
+    for index in walks.indices { try walks[index].step() }
+    while let newest = walks.indices.max(by: { walks[$0].id < walks[$1].id }), let (stored, row) = walks[newest].row {
+      guard try body(stored, row) else { return }
+      try walks[newest].step()
     }
   }
 
   /// Of a row of metas with its payload.
   func keptBytes(of row: StoredRow, _ payloads: QueueID) throws(SQLiteError) -> Int {
+    let payloads = try MemoryRing(transaction).home(of: row.id, payloads)
     guard state[payloads].ledger[.kept] > 0 else { return Int(row.size) }
     let member = IDRuns(row.id)
     return Int(row.size) + (try transaction.bytes(of: member, payloads))
@@ -204,6 +204,7 @@ struct Ring: PlainOperations {
     let (metas, payloads) = (
       QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
     )
+    try MemoryRing(transaction).moveOut(members, namespace)
     // Those for which another trigger asks the collector leave without an answer.
     for queue in [metas, payloads] {
       var asked = IDRuns()
@@ -249,12 +250,14 @@ extension Ring {
   /// Counts all kept reports of a type or pattern as refused.
   func noteRefused(_ wanted: ReportType, _ namespace: NamespaceName) throws(SQLiteError) {
     guard let metas = state.queue(namespace, .meta), reports(metas.namespace) else { return }
-    for (place, segment) in state[metas].segments.list.enumerated() where segment.kept?.rows ?? 0 > 0 {
-      let types = try types(metas, at: place).filter {
-        guard let type = state.names.types[$0.key] else { return false }
-        return wanted == type || wanted.isPattern && wanted.matches(type)
+    for queue in state.queues(of: metas.namespace) where queue.kind == .meta {
+      for (place, segment) in state[queue].segments.list.enumerated() where segment.kept?.rows ?? 0 > 0 {
+        let types = try types(queue, at: place).filter {
+          guard let type = state.names.types[$0.key] else { return false }
+          return wanted == type || wanted.isPattern && wanted.matches(type)
+        }
+        try note(types, .refused, metas.namespace)
       }
-      try note(types, .refused, metas.namespace)
     }
   }
 
@@ -283,7 +286,7 @@ extension Ring {
   func isReportDue(_ namespace: Int) -> Bool {
     guard reports(namespace) else { return false }
     return state.counts.rings[namespace].map { transaction.heldTime - $0.began >= Self.hourMilliseconds }
-      ?? QueueID.all(of: namespace).contains { state[$0].ledger[.kept] > 0 }
+      ?? state.queues(of: namespace).contains { state[$0].ledger[.kept] > 0 }
   }
 
   /// Stores the report of an hour that is over, in the transaction that begins the next one. It counts segments that are not
@@ -295,7 +298,7 @@ extension Ring {
       return false
     }
     var kept: [ReportType: RowCount] = [:]
-    for queue in QueueID.all(of: namespace) {
+    for queue in state.queues(of: namespace) {
       for (place, segment) in state[queue].segments.list.enumerated() where segment.kept?.rows ?? 0 > 0 {
         let isCounted = segment.kept?.types != nil
         for (type, count) in try types(queue, at: place) {

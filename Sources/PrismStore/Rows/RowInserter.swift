@@ -56,3 +56,61 @@ struct RowInserter {
   private func isLastOfTable(_ row: StoredRow) -> Bool { row.id >= Self.lastBase }
   private static let lastBase = RowID(priority: .rest, sequence: 0).value
 }
+
+/// Counts of the rows that were written of one kind.
+struct WrittenRows {
+  var rows = 0
+  var bytes = 0
+}
+
+/// The tables that take the new rows of a namespace: those that leave by themselves, or those of the ring.
+struct RowTarget {
+  private var metaRows: RowInserter
+  private var payloadRows: RowInserter
+  private(set) var metas = WrittenRows()
+  private(set) var payloads = WrittenRows()
+  let isInMemory: Bool
+
+  func queues(_ namespace: Int) -> [QueueID] {
+    RowKind.reports.map { QueueID(namespace: namespace, kind: $0, isInMemory: isInMemory) }
+  }
+
+  init(_ namespace: Int, isRing: Bool, inMemory: Bool = false, _ transaction: StoreTransaction) {
+    isInMemory = inMemory
+    func rows(_ kind: RowKind) -> RowInserter {
+      let queue = QueueID(namespace: namespace, kind: kind, isInMemory: inMemory)
+      let table = transaction.state[queue].segments.currentTable(queue, isRing: isRing)
+      return RowInserter(table, transaction.database)
+    }
+    (metaRows, payloadRows) = (rows(.meta), rows(.payload))
+  }
+
+  mutating func insert(
+    _ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?
+  ) throws(SQLiteError) {
+    try Self.insert(row, bytes: metaBytes, with: &metaRows, counting: &metas)
+    guard let payload else { return }
+    var row = row
+    row.payload = payload
+    try Self.insert(row, bytes: metaBytes + payload.count, with: &payloadRows, counting: &payloads)
+  }
+
+  private static func insert(
+    _ row: StoredRow, bytes: Int, with rows: inout RowInserter, counting written: inout WrittenRows
+  ) throws(SQLiteError) {
+    var row = row
+    row.size = Int64(bytes)
+    try rows.add(row)
+    written.rows += 1
+    written.bytes += bytes
+  }
+
+  mutating func flush() throws(SQLiteError) {
+    try metaRows.flush()
+    try payloadRows.flush()
+  }
+
+  mutating func grow(_ kind: RowKind, by bytes: Int) {
+    if kind == .meta { metas.bytes += bytes } else { payloads.bytes += bytes }
+  }
+}

@@ -16,7 +16,7 @@ extension RowWriter {
   ) throws(SQLiteError) -> Bool {
     let key = key(repeated)
     guard var entry = transaction.memory.state.repeats[key] else { return false }
-    guard try mayCount(entry, key, repeated) else {
+    guard entry.isInMemory == batch.types[row.type].isInMemory, try mayCount(entry, key, repeated) else {
       transaction.memory.state.repeats[key] = nil
       return false
     }
@@ -37,12 +37,13 @@ extension RowWriter {
     let key = key(repeated)
     filtering.counted.remove(key)
     transaction.memory.state.repeats[key] = RepeatedRows.Entry(
-      id, repeated, createdTime: row.createdTime, reportID: reportID.map { Array($0) }, hasPayload: row.payload != nil)
+      id, repeated, createdTime: row.createdTime, reportID: reportID.map { Array($0) }, hasPayload: row.payload != nil,
+      isInMemory: batch.types[row.type].isInMemory)
   }
 
   private func queues(of entry: RepeatedRows.Entry) -> [QueueID] {
     let kinds: [RowKind] = entry.hasPayload ? [.meta, .payload] : [.meta]
-    return kinds.map { QueueID(namespace: namespace, kind: $0) }
+    return kinds.map { QueueID(namespace: namespace, kind: $0, isInMemory: entry.isInMemory) }
   }
 
   private func mayCount(
@@ -103,7 +104,7 @@ extension RowWriter {
     try transaction.statement(.rows(.changeBody, table)).run([
       ":body": changed.body, ":size": changed.size, ":checksum": changed.checksum, ":id": entry.row.value,
     ])
-    grow(queue.kind, of: entry.row, by: changed.added - entry.storedBytes)
+    grow(queue, of: entry.row, by: changed.added - entry.storedBytes)
     return changed.added
   }
 }

@@ -3,58 +3,6 @@ import PrismSQLite
 
 /// Writes the rows of one batch: a report costs a handful of bound integers and pointers into the batch's arena.
 struct RowWriter {
-  /// Counts of the rows that were written of one kind.
-  struct Written {
-    var rows = 0
-    var bytes = 0
-  }
-
-  /// The tables that take the new rows of a namespace: those that leave by themselves, or those of the ring.
-  struct Target {
-    private var metaRows: RowInserter
-    private var payloadRows: RowInserter
-    fileprivate(set) var metas = Written()
-    fileprivate(set) var payloads = Written()
-
-    fileprivate init(_ namespace: Int, isRing: Bool, _ transaction: StoreTransaction) {
-      func rows(_ kind: RowKind) -> RowInserter {
-        let queue = QueueID(namespace: namespace, kind: kind)
-        let table = transaction.state[queue].segments.currentTable(queue, isRing: isRing)
-        return RowInserter(table, transaction.database)
-      }
-      (metaRows, payloadRows) = (rows(.meta), rows(.payload))
-    }
-
-    fileprivate mutating func insert(
-      _ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?
-    ) throws(SQLiteError) {
-      try Self.insert(row, bytes: metaBytes, with: &metaRows, counting: &metas)
-      guard let payload else { return }
-      var row = row
-      row.payload = payload
-      try Self.insert(row, bytes: metaBytes + payload.count, with: &payloadRows, counting: &payloads)
-    }
-
-    private static func insert(
-      _ row: StoredRow, bytes: Int, with rows: inout RowInserter, counting written: inout Written
-    ) throws(SQLiteError) {
-      var row = row
-      row.size = Int64(bytes)
-      try rows.add(row)
-      written.rows += 1
-      written.bytes += bytes
-    }
-
-    fileprivate mutating func flush() throws(SQLiteError) {
-      try metaRows.flush()
-      try payloadRows.flush()
-    }
-
-    fileprivate mutating func grow(_ kind: RowKind, by bytes: Int) {
-      if kind == .meta { metas.bytes += bytes } else { payloads.bytes += bytes }
-    }
-  }
-
   /// The ids by which reports are known again.
   enum IDs {
     /// That of each report, in `client_ids`.
@@ -71,6 +19,8 @@ struct RowWriter {
     /// nil: rows carry the context's members themselves.
     let context: Int64?
     let ids: IDs
+    /// false: its reports that are to be kept in memory are refused.
+    let hasMemory: Bool
     /// Of the batch's types; nil: its reports are rows of their own.
     let rules: [ReportReduction?]
 
@@ -84,11 +34,11 @@ struct RowWriter {
   private let form: Form
   let transaction: StoreTransaction
   /// Of the report that is being written; kept so that it is allocated once.
-  private var idKey: [UInt8] = []
+  private var idKey: (bytes: [UInt8], isInMemory: Bool) = ([], false)
   private(set) var nextSequence: Int64
-  private(set) var leaving: Target
-  /// nil: no row of the batch goes to the ring.
-  private(set) var kept: Target?
+  private(set) var leaving: RowTarget
+  /// nil: no row of the batch goes to the ring, or to the one in memory.
+  private(set) var kept: RowTarget?, keptInMemory: RowTarget?
   var outcome: BatchOutcome
   /// nil: no type of the batch has windows.
   private(set) var reductions: Reductions?
@@ -101,8 +51,11 @@ struct RowWriter {
 
   init(_ batch: ReportBatch, _ form: Form, _ transaction: StoreTransaction) {
     (self.batch, self.form, self.transaction) = (batch, form, transaction)
-    leaving = Target(form.namespace, isRing: false, transaction)
-    kept = batch.hasKeptTypes ? Target(form.namespace, isRing: true, transaction) : nil
+    leaving = RowTarget(form.namespace, isRing: false, transaction)
+    kept = batch.hasKeptTypes(inMemory: false) ? RowTarget(form.namespace, isRing: true, transaction) : nil
+    if form.hasMemory, batch.hasKeptTypes(inMemory: true) {
+      keptInMemory = RowTarget(form.namespace, isRing: true, inMemory: true, transaction)
+    }
     if form.rules.contains(where: { $0 != nil }) { reductions = Reductions(transaction, form.namespace) }
     nextSequence = transaction.memory.state.nextSequence
     filtering = BatchFiltering(firstSequence: nextSequence)
@@ -121,9 +74,10 @@ struct RowWriter {
   }
 
   /// Counts bytes that were added to a row. - Parameter bytes: may be negative.
-  mutating func grow(_ kind: RowKind, of row: RowID, by bytes: Int) {
+  mutating func grow(_ queue: QueueID, of row: RowID, by bytes: Int) {
+    let kind = queue.kind
     if RowID.isKept(row.value) {
-      kept?.grow(kind, by: bytes)
+      if queue.isInMemory { keptInMemory?.grow(kind, by: bytes) } else { kept?.grow(kind, by: bytes) }
       return
     }
     leaving.grow(kind, by: bytes)
@@ -134,6 +88,7 @@ struct RowWriter {
   private mutating func flush() throws(SQLiteError) {
     try leaving.flush()
     try kept?.flush()
+    try keptInMemory?.flush()
   }
 
   private mutating func write(
@@ -149,22 +104,24 @@ struct RowWriter {
     let bytes = id.priority == .kept ? 0 : RepeatedRows.bytes(of: row)
     let claims = reportID != nil && form.ids == .each
     var isClaimed = false
+    let isInMemory = batch.types[row.type].isInMemory
+    let isRefused = isInMemory && !form.hasMemory
     if let reportID, claims {
-      setKey(reportID)
-      if repeated == nil, room.fits(bytes) { isClaimed = try claimNewID(for: id) }
+      setKey(reportID, isInMemory: isInMemory)
+      if repeated == nil, !isRefused, room.fits(bytes) { isClaimed = try claimNewID(for: id) }
       if !isClaimed, let known = try knownRow(reportID) {
         outcome.ids.append(known)
         return outcome.exceptions.append((index, .duplicate))
       }
     }
+    if isRefused { return refuse(id, at: index, Self.memoryFull) }
     if let rule = form.rules[row.type], let isFirst = reductions?.add(row, batch, rule), id.priority != .kept {
       if claims { try claimID(ofCounted: id, isClaimed: isClaimed) }
       return leaveInWindow(id, at: index, reportID, isFirst: isFirst)
     }
     if let repeated, try countOn(row, at: index, repeated, hasID: claims) { return }
     guard room.fits(bytes) else {
-      outcome.ids.append(id)
-      return outcome.exceptions.append((index, .refused(bytes > room.userBytes ? Self.userFull : Self.storeFull)))
+      return refuse(id, at: index, bytes > room.userBytes ? Self.userFull : Self.storeFull)
     }
     room.bytes -= bytes
     room.userBytes -= bytes
@@ -192,6 +149,15 @@ struct RowWriter {
     outcome.exceptions.append((index, .sampledOut))
   }
 
+  private mutating func refuse(_ id: RowID, at index: Int, _ refusal: Refusal) {
+    outcome.ids.append(id)
+    outcome.exceptions.append((index, .refused(refusal)))
+  }
+
+  private static let memoryFull = Refusal(
+    .storeFull, "the folder in memory for reports with keep: memory is full or can't be used, the report was not taken",
+    retryMilliseconds: 2000)
+
   private static let storeFull = Refusal(
     .storeFull, "the namespace holds as much as its quota allows, the report was not taken", retryMilliseconds: 10_000)
 
@@ -212,8 +178,9 @@ struct RowWriter {
     if row.hasOwnCreateTime { stored.flags.insert(.ownCreateTime) }
     if row.isSelfContained || form.context == nil { stored.flags.insert(.selfContained) }
     let payload = row.payload.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
+    let isInMemory = batch.types[row.type].isInMemory
     guard form.context == nil && !row.isSelfContained else {
-      return try insert(stored, metaBytes: row.metaBytes, payload: payload)
+      return try insert(stored, inMemory: isInMemory, metaBytes: row.metaBytes, payload: payload)
     }
     scratch.removeAll(keepingCapacity: true)
     scratch.append(contentsOf: batch.context.members)
@@ -221,13 +188,17 @@ struct RowWriter {
     scratch.append(contentsOf: body)
     try scratch.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
       stored.body = UnsafeRawBufferPointer(bytes)
-      try insert(stored, metaBytes: row.metaBytes, payload: payload)
+      try insert(stored, inMemory: isInMemory, metaBytes: row.metaBytes, payload: payload)
       try flush()  // the next row is joined in the same place
     }
   }
 
-  private mutating func insert(_ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?) throws(SQLiteError) {
-    if RowID.isKept(row.id) {
+  private mutating func insert(
+    _ row: StoredRow, inMemory: Bool, metaBytes: Int, payload: UnsafeRawBufferPointer?
+  ) throws(SQLiteError) {
+    if inMemory {
+      try keptInMemory?.insert(row, metaBytes: metaBytes, payload: payload)
+    } else if RowID.isKept(row.id) {
       try kept?.insert(row, metaBytes: metaBytes, payload: payload)
     } else {
       try leaving.insert(row, metaBytes: metaBytes, payload: payload)
@@ -236,14 +207,17 @@ struct RowWriter {
 
   // MARK: Ids that clients gave
 
-  private mutating func setKey(_ reportID: UnsafeRawBufferPointer) {
-    idKey.removeAll(keepingCapacity: true)
-    ClientIDKey.append(reportID, owner, to: &idKey)
+  private mutating func setKey(_ reportID: UnsafeRawBufferPointer, isInMemory: Bool) {
+    idKey.bytes.removeAll(keepingCapacity: true)
+    ClientIDKey.append(reportID, owner, to: &idKey.bytes)
+    idKey.isInMemory = isInMemory
   }
+
+  private var clientIDs: ClientIDStatement { idKey.isInMemory ? .memory : .disk }
 
   /// - Returns: the row that has the id of `setKey`.
   private mutating func knownRow(_ reportID: UnsafeRawBufferPointer) throws(SQLiteError) -> RowID? {
-    let known = try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+    let known = try idKey.bytes.withUnsafeBufferPointer { (key) throws(SQLiteError) in
       try row(ofKey: UnsafeRawBufferPointer(key))
     }
     if known != nil || !transaction.memory.state.hasOwnerlessIDs { return known }
@@ -258,29 +232,31 @@ struct RowWriter {
   /// It stays known as long as the row is held.
   mutating func claimID(ofCounted row: RowID, isClaimed: Bool = false) throws(SQLiteError) {
     if !isClaimed { try claimID(for: row) }
-    let settle = try transaction.statement(ClientIDStatement.deliver)
+    let settle = try transaction.statement(clientIDs.deliver)
     settle.bind([":namespace": namespace, ":time": transaction.heldTime])
-    try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+    try idKey.bytes.withUnsafeBufferPointer { (key) throws(SQLiteError) in
       settle.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))
       try settle.run()
     }
   }
 
   /// The id that `knownRow` did not find is the row's.
-  private func claimID(for id: RowID) throws(SQLiteError) { try claimID(for: id, ClientIDStatement.insert) }
+  private func claimID(for id: RowID) throws(SQLiteError) { try claimID(for: id, clientIDs.insert) }
 
   /// Looks for the id and takes it with one statement: most ids that clients give are new.
   /// - Returns: false if the id is not the row's: `knownRow` says whose it is.
   private func claimNewID(for id: RowID) throws(SQLiteError) -> Bool {
-    guard !transaction.memory.state.hasOwnerlessIDs else { return false }
-    try claimID(for: id, ClientIDStatement.insertNew)
+    guard !transaction.memory.state.hasOwnerlessIDs, !transaction.state.usesMemory(namespace), !idKey.isInMemory else {
+      return false
+    }
+    try claimID(for: id, ClientIDStatement.disk.insertNew)
     return transaction.database.connection.changes == 1
   }
 
   private func claimID(for id: RowID, _ statement: SQL) throws(SQLiteError) {
     let insert = try transaction.statement(statement)
     insert.bind([":namespace": namespace, ":row": id.value])
-    try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+    try idKey.bytes.withUnsafeBufferPointer { (key) throws(SQLiteError) in
       insert.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))
       try insert.run()
     }

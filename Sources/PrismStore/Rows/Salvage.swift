@@ -66,7 +66,7 @@ struct Salvage: PlainOperations {
     if row.flags.contains(.clientID), let reportID = row.reportID,
       let owner = try transaction.owner(row.context, namespace: queue.namespace)
     {
-      try transaction.statement(ClientIDStatement.insertNew).run([
+      try transaction.statement(ClientIDStatement.disk.insertNew).run([
         ":namespace": queue.namespace, ":key": ClientIDKey.text(String(decoding: reportID, as: UTF8.self), owner),
         ":row": row.id,
       ])

@@ -38,7 +38,7 @@ struct Segments: PlainOperations {
     try QueueTables.add(newTables, of: queue, among: state.names.namespaces, transaction.database.connection) {
       state[$0].segments.tableCount
     }
-    transaction.memory.hasNewNames = true
+    if !queue.isInMemory { transaction.memory.hasNewNames = true }
   }
 
   // MARK: Delivered rows

@@ -63,7 +63,7 @@ struct Settlement: PlainOperations {
 
   private func noteDelivered(_ packet: PacketRecord) throws(SQLiteError) {
     for (_, key) in try transaction.clientIDs(of: packet.members, packet.queue) {
-      try transaction.statement(ClientIDStatement.deliver).run([
+      try transaction.statement(ClientIDStatement.disk.deliver).run([
         ":time": transaction.heldTime, ":namespace": packet.queue.namespace, ":key": key,
       ])
     }

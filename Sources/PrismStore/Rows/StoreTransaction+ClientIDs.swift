@@ -34,9 +34,12 @@ extension StoreTransaction {
 
   /// The row that has the id. - Parameter key: in the form of `ClientIDKey`.
   func row(ofClientID key: UnsafeRawBufferPointer, _ namespace: Int) throws(SQLiteError) -> Int64? {
-    let find = try statement(ClientIDStatement.find).bind([":namespace": namespace])
-    find.bind(":key", uncopiedText: key)
-    return try find.firstInt()
+    for ids in ClientIDStatement.all(inMemory: state.usesMemory(namespace)) {
+      let find = try statement(ids.find).bind([":namespace": namespace])
+      find.bind(":key", uncopiedText: key)
+      if let row = try find.firstInt() { return row }
+    }
+    return nil
   }
 
   func row(ofClientID key: String, _ namespace: Int) throws(SQLiteError) -> Int64? {
@@ -46,8 +49,12 @@ extension StoreTransaction {
   }
 
   func holders(of reportID: String, _ namespace: Int) throws(SQLiteError) -> [ClientIDRecord] {
-    let find = try statement(ClientIDStatement.holders).bind([":namespace": namespace, ":key": reportID])
-    return try find.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
+    var holders: [ClientIDRecord] = []
+    for ids in ClientIDStatement.all(inMemory: state.usesMemory(namespace)) {
+      let find = try statement(ids.holders).bind([":namespace": namespace, ":key": reportID])
+      holders += try find.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
+    }
+    return holders
   }
 
   func freeClientIDs(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) {
@@ -57,9 +64,11 @@ extension StoreTransaction {
   /// Forgets the id, so that another report may have it. Keeps it if the report's row of another kind is still held.
   func freeClientID(_ key: String, of row: Int64, _ queue: QueueID) throws(SQLiteError) {
     for kind in RowKind.reports where kind != queue.kind {
-      if try isHeldOrDead(row, QueueID(namespace: queue.namespace, kind: kind)) { return }
+      let other = QueueID(namespace: queue.namespace, kind: kind, isInMemory: queue.isInMemory)
+      if try isHeldOrDead(row, other) { return }
     }
-    try statement(ClientIDStatement.delete).run([":namespace": queue.namespace, ":key": key, ":row": row])
+    let ids = queue.isInMemory ? ClientIDStatement.memory : .disk
+    try statement(ids.delete).run([":namespace": queue.namespace, ":key": key, ":row": row])
     memory.policies.departures.free(key, of: row, queue.namespace)
   }
 
@@ -68,28 +77,35 @@ extension StoreTransaction {
     guard state[queue].ledger[.dead] > 0 else { return false }
     return try DeadLetters(self).has(row, queue)
   }
+}
+
+/// Ids of reports that left long ago.
+struct OldClientIDs: PlainOperations {
+  let transaction: StoreTransaction
 
   /// Forgets ids 24 h after their delivery, unless a row of the report is still held: a payload may be held long after its
   /// meta was delivered.
-  func forgetClientIDs(deliveredBefore cutoff: Int64) throws(SQLiteError) {
-    let delivered = try statement(ClientIDStatement.deliveredBefore).bind([":cutoff": cutoff])
-    let old = try delivered.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
-    for id in old where try !isHeld(id) {
-      try statement(ClientIDStatement.prune).run([":namespace": id.namespace, ":key": id.key])
+  func forget(deliveredBefore cutoff: Int64) throws(SQLiteError) {
+    for ids in ClientIDStatement.all(inMemory: state.memory.isAttached) {
+      let delivered = try transaction.statement(ids.deliveredBefore).bind([":cutoff": cutoff])
+      let old = try delivered.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
+      for id in old where try !isHeld(id) {
+        try transaction.statement(ids.prune).run([":namespace": id.namespace, ":key": id.key])
+      }
     }
   }
 
   private func isHeld(_ id: ClientIDRecord) throws(SQLiteError) -> Bool {
-    guard names.namespaces[id.namespace] != nil else { return false }
-    for queue in QueueID.all(of: id.namespace) where try exists(id.row, queue) { return true }
+    guard state.names.namespaces[id.namespace] != nil else { return false }
+    for queue in state.queues(of: id.namespace) where try transaction.exists(id.row, queue) { return true }
     return false
   }
 
   /// Notes that no id of an unknown user is left, which needs a look at every id.
-  func forgetOwnerlessIDs() throws(SQLiteError) {
+  func forgetOwnerless() throws(SQLiteError) {
     let find = "SELECT EXISTS (SELECT 1 FROM client_ids WHERE instr(report_id, ':') = 0)"
-    guard try database.connection.firstInt(find) == 0 else { return }
-    try database.connection.setHasOwnerlessIDs(false)
+    guard try transaction.database.connection.firstInt(find) == 0 else { return }
+    try transaction.database.connection.setHasOwnerlessIDs(false)
     state.hasOwnerlessIDs = false
   }
 }

@@ -11,6 +11,7 @@ struct Trace: PlainOperations {
     var result: [TracedRow] = []
     for found in try candidates(reportID) + dropped(reportID) {
       for queue in QueueID.all(of: found.namespace) {
+        let queue = try MemoryRing(transaction).home(of: found.row, queue)
         guard let namespace = state.names.namespaces[found.namespace], let place = try place(of: found.row, queue)
         else { continue }
         let origin = try origin(of: found.row, queue)
@@ -84,7 +85,8 @@ struct Trace: PlainOperations {
       return RowID.isKept(row) && !state[queue].isReleased(row) ? .kept : .waiting
     }
     if let dead = try DeadLetters(transaction).place(of: row, queue) { return dead }
-    return try delivered(row, queue) ?? transaction.memory.policies.departures.place(of: row, queue)
+    let departures = transaction.memory.policies.departures
+    return try delivered(row, queue) ?? departures.place(of: row, queue) ?? departures.place(of: row, queue.inMemory)
   }
 
   private func delivered(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> TracedRow.Place? {

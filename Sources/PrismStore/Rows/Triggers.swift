@@ -94,7 +94,7 @@ struct Triggers: StoreOperations {
     var found = 0
     let end = RowID(priority: .kept, sequence: last.sequence + 1).value
     try Ring(transaction).walkKept(
-      metas, before: rule.before > 0 ? end : 0, takesAsked: rule.devicesMax == nil
+      namespace, before: rule.before > 0 ? end : 0, takesAsked: rule.devicesMax == nil
     ) { (stored, _) throws(SQLiteError) in
       looked += 1
       if rule.lets(state.names.types[stored.type]!), try shares(same, rule, stored) {

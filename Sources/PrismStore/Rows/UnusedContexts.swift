@@ -48,7 +48,7 @@ struct UnusedContexts: PlainOperations {
   private func oldestSequence(_ namespace: Int) throws(SQLiteError) -> Int64 {
     var oldest = Int64.max
     guard state.names.namespaces[namespace] != nil else { return oldest }
-    for queue in QueueID.all(of: namespace) {
+    for queue in state.queues(of: namespace) {
       for priority in Priority.allCases {
         var rows = walk(priority, queue)
         defer { rows.reset() }
@@ -92,7 +92,8 @@ struct UnusedContexts: PlainOperations {
       state.contexts.sweeps.nextContextSeen = state.nextContext
       return nil
     }
-    return ContextSweep(due.key, inUse: state.contexts.idsInUse, end: state.nextContext)
+    return ContextSweep(
+      due.key, state.queues(of: due.key), inUse: state.contexts.idsInUse, end: state.nextContext)
   }
 
   /// - Returns: false: the sweep is not done with it.

@@ -103,12 +103,21 @@ enum QueueTables {
     _ tableCount: (QueueID) -> Int
   ) throws(SQLiteError) {
     for number in numbers { try connection.execute(schema(RowTable(queue, number: number))) }
+    // A view sees no table of another file.
+    guard !queue.isInMemory else { return }
     try connection.execute(ReportViews.group(of: queue.namespace, among: namespaces, kind: queue.kind, tableCount))
   }
 
-  private static func schema(_ table: RowTable) -> String {
+  /// Makes the tables of a namespace in memory that are not there.
+  static func createInMemory(_ namespace: Int, _ connection: SQLiteConnection) throws(SQLiteError) {
+    for queue in QueueID.all(of: namespace) {
+      try connection.execute(schema(RowTable(queue.inMemory, number: 0), "IF NOT EXISTS "))
+    }
+  }
+
+  private static func schema(_ table: RowTable, _ condition: String = "") -> String {
     """
-    CREATE TABLE \(table.name) (
+    CREATE TABLE \(condition)\(table.name) (
       id INTEGER PRIMARY KEY, type INTEGER NOT NULL, created_time INTEGER NOT NULL, context INTEGER NOT NULL,
       flags INTEGER NOT NULL, size INTEGER NOT NULL, checksum INTEGER NOT NULL, report_id TEXT,
       body BLOB NOT NULL\(table.queue.kind.hasPayload ? ", payload BLOB NOT NULL" : ""));

@@ -90,9 +90,9 @@ struct ContextSweep {
   /// The last context that was looked at, after all rows were.
   var lastContext: Int64 = 0
 
-  init(_ namespace: Int, inUse: Set<Int64>, end: Int64) {
+  init(_ namespace: Int, _ queues: [QueueID], inUse: Set<Int64>, end: Int64) {
     (self.namespace, used, self.end) = (namespace, inUse, end)
-    walks = RowPlace.begins(of: namespace)
+    walks = RowPlace.begins(of: queues)
   }
 }
 

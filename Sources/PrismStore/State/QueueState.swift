@@ -142,8 +142,8 @@ struct RowPlace {
   var after: Int64
 
   /// Before the first row of each kind and priority.
-  static func begins(of namespace: Int) -> [RowPlace] {
-    QueueID.all(of: namespace).flatMap { queue in
+  static func begins(of queues: [QueueID]) -> [RowPlace] {
+    queues.flatMap { queue in
       Priority.allCases.map { RowPlace(queue: queue, priority: $0, after: PriorityValues.bases[$0]) }
     }
   }

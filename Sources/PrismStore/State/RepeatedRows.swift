@@ -20,6 +20,7 @@ struct RepeatedRows {
     /// That the client of the first one gave.
     let reportID: [UInt8]?
     let hasPayload: Bool
+    let isInMemory: Bool
     /// Arrivals that it counts, in milliseconds since 1970.
     let window: Range<Int64>
     var count = 1
@@ -29,9 +30,10 @@ struct RepeatedRows {
     var storedBytes = 0
 
     init(
-      _ row: RowID, _ repeated: ReportBatch.Repeat, createdTime: Int64, reportID: [UInt8]?, hasPayload: Bool
+      _ row: RowID, _ repeated: ReportBatch.Repeat, createdTime: Int64, reportID: [UInt8]?, hasPayload: Bool,
+      isInMemory: Bool
     ) {
-      (self.row, self.reportID, self.hasPayload) = (row, reportID, hasPayload)
+      (self.row, self.reportID, self.hasPayload, self.isInMemory) = (row, reportID, hasPayload, isInMemory)
       window = repeated.arrivedTime..<repeated.arrivedTime + repeated.windowMilliseconds
       (first, last) = (createdTime, createdTime)
     }

@@ -19,13 +19,18 @@ struct StoreState {
   var counts:
     (
       filtered: [Int: FilterCounts], triggers: [Int: [String: TriggerState]], windows: [Int: [String: OpenWindow]],
-      rings: [Int: RingHour], serverTriggers: [Int: [String: ServerTrigger]]
-    ) = ([:], [:], [:], [:], [:])
+      rings: [Int: RingHour], serverTriggers: [Int: [String: ServerTrigger]], memory: MemoryState
+    ) = ([:], [:], [:], [:], [:], MemoryState())
   var apps = AppUpdateState()
   var salvage: SalvageProgress
   /// `client_ids` has ids of unknown users: see `ClientIDKey`.
   var hasOwnerlessIDs = false
   var records: RecordsState
+  /// Of rings in memory.
+  var memory: MemoryState {
+    get { counts.memory }
+    set { counts.memory = newValue }
+  }
 
   /// Above the number of every record of rows that may leave.
   var nextRelease: Int64 { (queues.lazy.flatMap(\.releases).map(\.number).max() ?? 0) + 1 }
@@ -37,7 +42,7 @@ struct StoreState {
 
   mutating func add(_ namespace: NamespaceName, number: Int) {
     names.add(namespace, number: number)
-    let missing = (number + 1) * RowKind.reports.count - queues.count
+    let missing = (number + 1) * RowKind.reports.count * 2 - queues.count
     if missing > 0 { queues.append(contentsOf: repeatElement(QueueState(), count: missing)) }
   }
 
@@ -60,11 +65,32 @@ struct StoreState {
   /// Of delivered rows that are still in their tables (`RowSegment`), of all queues.
   var spentBytes: Int { queues.reduce(0) { $0 + $1.segments.spentBytes } }
 
-  var queueIDs: [QueueID] { names.namespaces.keys.flatMap { QueueID.all(of: $0) } }
+  var queueIDs: [QueueID] { names.namespaces.keys.flatMap { queues(of: $0) } }
 
-  /// The stored rows that each queue's ledger counts.
+  /// The stored rows that each queue's ledger counts on the disk.
   var storedCounts: [QueueID: Int] {
-    queueIDs.reduce(into: [:]) { counts, queue in counts[queue] = self[queue].ledger.stored }
+    names.namespaces.keys.flatMap { QueueID.all(of: $0) }
+      .reduce(into: [:]) { counts, queue in counts[queue] = self[queue].ledger.stored }
+  }
+
+  /// With those of the ring in memory, if it has or had rows.
+  func queues(of namespace: Int) -> [QueueID] {
+    let queues = QueueID.all(of: namespace)
+    return usesMemory(namespace) ? queues + queues.map(\.inMemory) : queues
+  }
+
+  func usesMemory(_ namespace: Int) -> Bool {
+    memory.isAttached && self[QueueID(namespace: namespace, kind: .meta, isInMemory: true)].lastSequence > 0
+  }
+
+  /// Of the rows on the disk and in memory. A report that was lost with the power was overwritten, in the end.
+  func ledger(_ queue: QueueID) -> Ledger {
+    var (sum, inMemory) = (self[queue].ledger, self[queue.inMemory].ledger)
+    guard inMemory.stored > 0 else { return sum }
+    inMemory.move(inMemory[.lostWithPower], from: .lostWithPower, to: .overwritten)
+    sum.stored += inMemory.stored
+    for account in Ledger.Account.allCases { sum[account] += inMemory[account] }
+    return sum
   }
 
   func find(_ packet: PacketID) -> (queue: QueueID, place: Int)? {
@@ -93,6 +119,7 @@ extension StoreState {
     let floors = try NumberFloors(connection)
     names.floors = floors
     hasOwnerlessIDs = try connection.hasOwnerlessIDs()
+    try readMemory(connection)
     nextContext = max(floors.context, try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1)
   }
 
@@ -119,6 +146,23 @@ extension StoreState {
     for record in try connection.records(of: LedgerRecord.self, from: "ledger") {
       guard names.namespaces[record.queue.namespace] != nil else { throw .invalidContent }
       self[record.queue] = QueueState(record)
+      nextSequence = max(nextSequence, record.lastSequence + 1)
+    }
+  }
+
+  private mutating func readMemory(_ connection: SQLiteConnection) throws(SQLiteError) {
+    memory.notes = try connection.memoryNotes()
+    memory.isAttached = try connection.firstInt("SELECT 1 FROM pragma_database_list WHERE name = 'mem'") != nil
+    guard memory.isAttached else {
+      for (namespace, note) in memory.notes where names.namespaces[namespace] != nil {
+        for queue in QueueID.all(of: namespace) { self[queue.inMemory].ledger = note.ledger(queue.kind) }
+        nextSequence = max(nextSequence, note.sequenceEnd)
+      }
+      return
+    }
+    for record in try connection.records(of: LedgerRecord.self, from: "mem.ledger") {
+      guard names.namespaces[record.queue.namespace] != nil else { continue }
+      self[record.queue.inMemory] = QueueState(record)
       nextSequence = max(nextSequence, record.lastSequence + 1)
     }
   }
@@ -164,6 +208,14 @@ extension StoreState {
       guard queues[index].ledger.count(claimed: claimed) else { throw .invalidContent }
     }
   }
+}
+
+/// The rings in memory, as the database on the disk knows them.
+struct MemoryState {
+  /// By namespace.
+  var notes: [Int: MemoryNote] = [:]
+  /// The file in memory is open.
+  var isAttached = false
 }
 
 /// The names of namespaces and types, and the numbers that rows have for them.

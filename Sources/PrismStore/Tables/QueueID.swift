@@ -9,8 +9,12 @@ struct QueueID: Hashable, Sendable {
 
   let namespace: Int
   let kind: RowKind
+  /// Its rows are those of the ring in memory (`MemoryRing`): its tables are in another file.
+  let isInMemory: Bool
 
-  init(namespace: Int, kind: RowKind) { (self.namespace, self.kind) = (namespace, kind) }
+  init(namespace: Int, kind: RowKind, isInMemory: Bool = false) {
+    (self.namespace, self.kind, self.isInMemory) = (namespace, kind, isInMemory)
+  }
 
   /// From the columns `namespace` and `kind`. nil if they name no queue.
   init?(_ namespace: Int64?, _ kind: Int64?) {
@@ -30,10 +34,13 @@ struct QueueID: Hashable, Sendable {
   /// A namespace's queues, one for each kind.
   static func all(of namespace: Int) -> [QueueID] { RowKind.reports.map { QueueID(namespace: namespace, kind: $0) } }
 
-  /// In memory.
-  var index: Int { namespace * RowKind.reports.count + kind.number }
+  /// The queue of the ring in memory beside this one.
+  var inMemory: QueueID { QueueID(namespace: namespace, kind: kind, isInMemory: true) }
+
+  /// In `StoreState`.
+  var index: Int { (namespace * RowKind.reports.count + kind.number) * 2 + (isInMemory ? 1 : 0) }
   /// The name of the first one.
-  var table: String { kind.tablePrefix + String(namespace) }
+  var table: String { (isInMemory ? "mem." : "") + kind.tablePrefix + String(namespace) }
 }
 
 /// The meaning of a row's `flags`.

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import PrismSQLite
 
 /// The store's file: its one connection, set up as the store needs it, and its prepared statements.
@@ -43,6 +44,18 @@ final class StoreDatabase {
   /// Notes which files are open: from now on `isInPlace` tells if others delete or replace them.
   func watchPath() { identity = PathIdentity(path) }
   func isInPlace() -> Bool { identity?.isInPlace() ?? true }
+
+  /// Bytes that may still be written to the folder in memory, and those of free pages of its file.
+  func spaceInMemory() throws(SQLiteError) -> (free: Int, reusable: Int) {
+    var facts = statvfs()
+    guard let file = try connection.firstText("SELECT file FROM pragma_database_list WHERE name = 'mem'"),
+      statvfs(String(file[..<(file.lastIndex(of: "/") ?? file.startIndex)]), &facts) == 0
+    else { return (0, 0) }
+    let free = UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).partialValue
+    return (
+      Int(clamping: free), Int(try connection.firstInt("PRAGMA mem.freelist_count") ?? 0) * Self.pageBytes
+    )
+  }
 
   func statement(_ sql: SQL) throws(SQLiteError) -> SQLiteStatement {
     if let statement = fixed[sql] { return statement }

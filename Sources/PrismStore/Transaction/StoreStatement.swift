@@ -102,24 +102,38 @@ enum PacketStatement {
   static let deleteDelivery = SQL("DELETE FROM settled WHERE id = :id")
   static let insertDead = SQL(DeadLetterRecord.insert(into: "dead"))
   static let writeLedger = SQL(LedgerRecord.insert(into: "ledger", "OR REPLACE"))
+  static let writeLedgerInMemory = SQL(LedgerRecord.insert(into: "mem.ledger", "OR REPLACE"))
   static let writeRelease = SQL(ReleaseRecord.insert(into: "released", "OR REPLACE"))
   static let deleteRelease = SQL("DELETE FROM released WHERE number = :number")
 }
 
-/// Statements on the report ids that clients gave.
-enum ClientIDStatement {
+/// Statements on the report ids that clients gave: of rows on the disk, or of those in memory.
+struct ClientIDStatement {
+  static let (disk, memory) = (ClientIDStatement("client_ids"), ClientIDStatement("mem.client_ids"))
   private static let (all, isKey) = (ClientIDRecord.Column.list, "namespace = :namespace AND report_id = :key")
-  static let find = SQL("SELECT row FROM client_ids WHERE \(isKey)")
-  static let holders = SQL(
-    """
-    SELECT \(all) FROM client_ids WHERE \(isKey) UNION ALL SELECT \(all) FROM client_ids
-    WHERE namespace = :namespace AND report_id >= :key || ':' AND report_id < :key || ';'
-    """)
-  static let deliveredBefore = SQL(
-    "SELECT \(all) FROM client_ids WHERE delivered_time < :cutoff ORDER BY delivered_time LIMIT 1000")
-  static let insert = SQL("INSERT INTO client_ids (namespace, report_id, row) VALUES (:namespace, :key, :row)")
-  static let insertNew = SQL(
-    "INSERT OR IGNORE INTO client_ids (namespace, report_id, row) VALUES (:namespace, :key, :row)")
+
+  /// Of rows on the disk, then of those in memory.
+  static func all(inMemory: Bool) -> [ClientIDStatement] { inMemory ? [.disk, .memory] : [.disk] }
+
+  let find: SQL, holders: SQL, deliveredBefore: SQL, insert: SQL, insertNew: SQL, deliver: SQL, delete: SQL, prune: SQL
+
+  private init(_ table: String) {
+    let (all, isKey) = (Self.all, Self.isKey)
+    find = SQL("SELECT row FROM \(table) WHERE \(isKey)")
+    holders = SQL(
+      """
+      SELECT \(all) FROM \(table) WHERE \(isKey) UNION ALL SELECT \(all) FROM \(table)
+      WHERE namespace = :namespace AND report_id >= :key || ':' AND report_id < :key || ';'
+      """)
+    deliveredBefore = SQL(
+      "SELECT \(all) FROM \(table) WHERE delivered_time < :cutoff ORDER BY delivered_time LIMIT 1000")
+    insert = SQL("INSERT INTO \(table) (namespace, report_id, row) VALUES (:namespace, :key, :row)")
+    insertNew = SQL("INSERT OR IGNORE INTO \(table) (namespace, report_id, row) VALUES (:namespace, :key, :row)")
+    deliver = SQL("UPDATE \(table) SET delivered_time = :time WHERE \(isKey)")
+    delete = SQL("DELETE FROM \(table) WHERE \(isKey) AND row = :row AND delivered_time IS NULL")
+    prune = SQL("DELETE FROM \(table) WHERE \(isKey)")
+  }
+
   static let runs = SQL(
     """
     SELECT \(all) FROM client_ids
@@ -129,9 +143,6 @@ enum ClientIDStatement {
     """
     INSERT INTO client_ids (namespace, report_id, row, delivered_time) VALUES (:namespace, :key, :row, :time)
     """)
-  static let deliver = SQL("UPDATE client_ids SET delivered_time = :time WHERE \(isKey)")
-  static let delete = SQL("DELETE FROM client_ids WHERE \(isKey) AND row = :row AND delivered_time IS NULL")
-  static let prune = SQL("DELETE FROM client_ids WHERE \(isKey)")
 }
 
 /// Statements on types, contexts and notes.

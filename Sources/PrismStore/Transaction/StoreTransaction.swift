@@ -35,7 +35,7 @@ struct StoreTransaction {
     for queue in memory.touched {
       let record = state[queue].record(queue)
       guard record.isPossible else { throw .invalidContent }
-      try write.run(inserting: record)
+      if queue.isInMemory { try MemoryNotes(self).write(record) } else { try write.run(inserting: record) }
     }
   }
 

@@ -8,6 +8,8 @@ public struct QueueStatus: Sendable, Equatable {
   public var bytes: Int
   /// The same of kept rows.
   public var keptBytes = 0
+  /// Kept rows in memory with their bytes, and those that were lost with the machine's power; in the ledger as `overwritten`.
+  public var inMemory = KeptInMemory()
   /// Waiting rows that something on the way did not let through: others go on.
   public var setBack = 0
   /// How long the oldest row is held that waits or is in flight; nil if there is no such row.
@@ -19,6 +21,16 @@ public struct QueueStatus: Sendable, Equatable {
   public init(ledger: Ledger, bytes: Int, oldestAge: Duration?) {
     (self.ledger, self.bytes, self.oldestAge) = (ledger, bytes, oldestAge)
   }
+}
+
+/// The ring in memory of one namespace and kind.
+public struct KeptInMemory: Sendable, Equatable {
+  /// Kept rows, and those that were lost with the machine's power.
+  public var rows = 0, lost = 0
+  /// Of kept rows.
+  public var bytes = 0
+
+  public init(rows: Int = 0, bytes: Int = 0, lost: Int = 0) { (self.rows, self.bytes, self.lost) = (rows, bytes, lost) }
 }
 
 /// The last time that rows of a namespace expired.

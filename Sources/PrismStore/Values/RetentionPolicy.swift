@@ -19,11 +19,13 @@ public struct RetentionPolicy: Sendable, Equatable {
   public var ringHours: Int
   /// Of the hourly reports `ringHealth`; nil: there are no such reports.
   public var ringReportQuota: StoreQuota?
+  /// The folder for reports that are kept in memory; nil: no type is kept there.
+  public var memoryFolder: String?
   public init(
     expirationDays: Int, isUpdateClear: Bool, appVersion: String?, maxBodyBytes: Int,
-    ringHours: Int = ringHoursStandard, ringReportQuota: StoreQuota? = nil
+    ringHours: Int = ringHoursStandard, ringReportQuota: StoreQuota? = nil, memoryFolder: String? = nil
   ) {
-    self.ringReportQuota = ringReportQuota
+    (self.ringReportQuota, self.memoryFolder) = (ringReportQuota, memoryFolder)
     (self.expirationDays, self.isUpdateClear) = (expirationDays, isUpdateClear)
     (self.appVersion, self.maxBodyBytes, self.ringHours) = (appVersion, maxBodyBytes, ringHours)
   }

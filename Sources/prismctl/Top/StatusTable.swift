@@ -140,11 +140,15 @@ struct StatusTable {
 
   /// The rows that are kept and those that were overwritten, and the triggers; empty without them.
   static func rings(_ name: String, _ namespace: NamespaceReport) -> [String] {
-    func sum(_ account: Ledger.Account) -> Int { namespace.meta.ledger[account] + namespace.payload.ledger[account] }
-    let (kept, overwritten) = (sum(.kept), sum(.overwritten))
+    func sum(_ figure: (QueueReport) -> Int) -> Int { figure(namespace.meta) + figure(namespace.payload) }
+    let (kept, overwritten) = (sum { $0.ledger[.kept] }, sum { $0.ledger[.overwritten] })
     let ring =
       "\(name): ring: \(kept) rows kept, \(bytes(namespace.meta.keptBytes + namespace.payload.keptBytes))"
       + (overwritten > 0 ? ", \(overwritten) overwritten" : "")
+    let (inMemory, lost) = (sum(\.memoryRows), sum(\.memoryLost))
+    let memory =
+      "\(name): in memory: \(inMemory) of these rows, \(bytes(sum(\.memoryBytes)))"
+      + (lost > 0 ? ", \(lost) lost with the power" : "")
     let triggers = namespace.triggers.map { trigger in
       let (state, over) = (trigger.value, trigger.value.overBudget)
       return
@@ -152,7 +156,7 @@ struct StatusTable {
         + (over > 0 ? ", \(over) times over its budget" : "") + (state.tooSoon > 0 ? ", \(state.tooSoon) too soon" : "")
         + (state.declined > 0 ? ", \(state.declined) times other devices had sent enough" : "")
     }
-    return (kept > 0 || overwritten > 0 ? [ring] : []) + triggers
+    return (kept > 0 || overwritten > 0 ? [ring] : []) + (inMemory > 0 || lost > 0 ? [memory] : []) + triggers
   }
 
   /// The rows that left without a delivery; empty if there are no such rows.

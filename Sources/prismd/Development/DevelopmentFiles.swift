@@ -69,6 +69,7 @@ struct DevelopmentFiles {
     ingest: {socket: \(quoted(folder.ingestSocket)), mode: 0600}
     control: {socket: \(quoted(folder.controlSocket))}
     state: \(quoted(folder.path + "/state"))
+    memory: \(quoted(folder.path + "/memory"))
     keys: [{id: main, file: main.key}]
     crashSpool: {folder: \(quoted(crashSpool))}
 

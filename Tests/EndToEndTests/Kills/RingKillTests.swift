@@ -7,19 +7,21 @@ import Synchronization
 import Testing
 
 /// A ring that wraps, a trigger that asks first, one that is declined, and questions while the daemon and the collector are
-/// killed. `PRISM_E2E_KILLS=500` for the long form, `PRISM_SEED=…` for the same kills again.
+/// killed, on the disk and in memory. `PRISM_E2E_KILLS=500` for the long form, `PRISM_SEED=…` for the same kills again.
 @Suite struct RingKillTests {
   private static let (before, after, perQuestion) = (20, 3, 10)
-  private static let shop = """
+  private static func shop(_ keep: String) -> String {
+    """
     url: URL
     periodicTimerSecond: 1
     recordIntervalSecond: 1
-    monitorList: [{type: appCrash}, {type: "*", keep: ring}]
-    ring: {maxMByte: 1}
+    monitorList: [{type: appCrash}, {type: "*", keep: \(keep)}]
+    ring: {maxMByte: 1, maxMemoryMByte: 1}
     triggers:
       - {name: crash, on: appCrash, types: [log], before: \(before), after: \(after), everySecond: 0, maxMByteDay: 1024, maxDevices: 1}
       - {name: taken, on: appCrash, types: [trace], before: 5, everySecond: 0, maxMByteDay: 1024, maxDevices: 1}
     """
+  }
   /// Fewer than a device's table of commands holds.
   private static let questionsMax = 900
   private static let kills = Seed.number("PRISM_E2E_KILLS") ?? 8
@@ -52,11 +54,14 @@ import Testing
     func note(_ change: (inout Known) -> Void) { state.withLock { change(&$0) } }
   }
 
-  @Test("after kills at random points what was let go arrived once, and the ledger balances") func exactlyOnce()
-    async throws
-  {
-    let seed = Seed.next("RingKillTests, \(Self.kills) kills")
-    try await withHarness(namespaces: ["shop": Self.shop], extra: "ask: {allow: [trace]}\n") { harness in
+  @Test(
+    "after kills at random points what was let go arrived once, and the ledger balances",
+    arguments: ["ring", "memory"])
+  func exactlyOnce(keep: String) async throws {
+    let seed = Seed.next("RingKillTests, \(keep), \(Self.kills) kills")
+    let folder = TemporaryFolder(in: "/dev/shm")
+    let extra = "ask: {allow: [trace]}\nmemory: \(folder.path)\n"
+    try await withHarness(namespaces: ["shop": Self.shop(keep)], extra: extra) { harness in
       try await harness.startCollector()
       try Self.takePlace(harness)
       try await harness.startDaemon()

@@ -7,7 +7,8 @@ struct ControlMessageTests {
     "time": "2026-11-21T10:20:30.456Z", "status": 503, "code": .null, "cause": "answered 503",
   ]
   private static let queue: JSONValue = [
-    "waiting": 1, "claimed": 2, "dead": 3, "bytes": 4, "keptBytes": 6, "setBack": 7, "oldestAgeSeconds": 5,
+    "waiting": 1, "claimed": 2, "dead": 3, "bytes": 4, "keptBytes": 6, "memoryRows": 1,
+    "memoryBytes": 2, "memoryLost": 3, "setBack": 7, "oldestAgeSeconds": 5,
     "ledger": [
       "stored": 26, "waiting": 1, "claimed": 2, "delivered": 3, "expired": 4, "evicted": 5, "cleared": 1, "dead": 3,
       "removed": 1, "corrupt": 1, "kept": 3, "overwritten": 2,

@@ -133,6 +133,8 @@ public struct QueueReport: ControlMessage {
   public var waiting = 0, claimed = 0, dead = 0, bytes = 0
   /// Bytes of the rows that are kept in the ring; `bytes` is without them.
   public var keptBytes = 0
+  /// Rows of these that are kept in memory, their bytes, and those that were lost with the machine's power.
+  public var memoryRows = 0, memoryBytes = 0, memoryLost = 0
   /// Waiting rows that something before the collector did not let through; they are tried again after ten minutes.
   public var setBack = 0
   /// The age of the oldest row that waits or is in flight.
