@@ -250,12 +250,13 @@ pay(len(sys.argv)) if sys.argv[1] == "A" else refund(len(sys.argv))
 }
 # By language and bug: the functions of the key.
 KEYS = {
-    ("c", "A"): ["total", "pay", "main"], ("c", "B"): ["check", "refund", "main"],
+    ("c", "A"): ["total", "pay", "main", "in till"], ("c", "B"): ["check", "refund", "main", "in till"],
     ("cpp", "A"): ["till::Cart::total", "pay", "main"], ("cpp", "B"): ["till::Stock::take", "refund", "main"],
     ("rust", "A"): ["till::Cart::total", "till::pay", "till::main", "main"],
     ("rust", "B"): ["till::Stock::take", "till::refund", "till::main", "main"],
     ("swift", "A"): ["till.Cart.total", "till.pay", "main"], ("swift", "B"): ["till.Stock.take", "till.refund", "main"],
-    ("python", "A"): ["total", "pay", "<module> till.py"], ("python", "B"): ["take", "refund", "<module> till.py"],
+    ("python", "A"): ["total till.py", "pay till.py", "<module> till.py", "in till-python"],
+    ("python", "B"): ["take till.py", "refund till.py", "<module> till.py", "in till-python"],
 }
 SIGNALS = {
     ("c", "A"): {signal.SIGSEGV}, ("cpp", "A"): {signal.SIGSEGV}, ("swift", "A"): {signal.SIGILL, signal.SIGTRAP},

@@ -52,7 +52,7 @@ struct Till {{ virtual {OWN} int refund(long n, int m) {{ if (n > 0) abort(); re
 """,
 }
 NAMED = {
-    ("c", "A"): ["total", "pay", "main"], ("c", "B"): ["check", "refund", "main"],
+    ("c", "A"): ["total", "pay", "main", "in c#"], ("c", "B"): ["check", "refund", "main", "in c#"],
     ("cpp", "A"): ["(anonymous)::Cart::total", "pay", "main"], ("cpp", "B"): ["Till::refund", "refund", "main"],
 }
 

@@ -23,13 +23,10 @@ struct CrashFingerprint: Sendable, Hashable {
   /// - Parameters:
   ///   - text: the words of the crash. They are part of the key only if there is no frame.
   ///   - frames: the innermost first.
+  ///   - app: its name.
   ///   - detail: more that is part of the key.
-  init(type: String, text: String, frames: [CrashFrame], detail: Detail? = nil) {
-    var parts = Self.parts(frames, limit: detail == .frames ? CrashStack.framesMax : Self.partsMax)
-    // Many programs have a function with this name, such as `main`.
-    if parts.count == 1, let module = CrashFrameTable.standard.appFrames(frames).first?.module {
-      parts.append(CrashText.plain(CrashFrame.baseName(module[...])))
-    }
+  init(type: String, text: String, frames: [CrashFrame], app: String = "", detail: Detail? = nil) {
+    let parts = Self.parts(frames, app: app, limit: detail == .frames ? CrashStack.framesMax : Self.partsMax)
     var key = [type] + (parts.isEmpty ? ["", CrashText.plain(text)] : parts)
     if let detail { key += ["", detail.rawValue] + (detail == .words ? [CrashText.plain(text)] : []) }
     let hash = (try? Hashing.sha256(Array(key.joined(separator: "\n").utf8))) ?? []
@@ -37,29 +34,64 @@ struct CrashFingerprint: Sendable, Hashable {
   }
 
   /// The names of the app's innermost functions. A frame without a name counts by its place in the module, unless the module's
-  /// innermost frame has a name. A function that calls itself counts once.
-  static func parts(_ frames: [CrashFrame], limit: Int = partsMax) -> [String] {
+  /// innermost frame has a name. A cycle of calls counts once. If no name has a scope, as `main`, they are those of one program.
+  static func parts(_ frames: [CrashFrame], app: String = "", limit: Int = partsMax) -> [String] {
     let own = CrashFrameTable.standard.appFrames(frames)
     var hasNames: [String: Bool] = [:]
     for frame in own where frame.module.map({ hasNames[$0] == nil }) == true {
       hasNames[frame.module ?? ""] = frame.function != nil
     }
-    var parts: [String] = []
-    for frame in own {
-      guard let part = part(of: frame, hasNames), part != parts.last else { continue }
-      parts.append(part)
-      if parts.count == limit { break }
-    }
-    return parts
+    let parts = withoutCycles(own.compactMap { part(of: $0, hasNames) }).prefix(limit)
+    let program = own.lazy.compactMap(\.module).first ?? app
+    guard !parts.isEmpty, !program.isEmpty, !parts.contains(where: \.hasScope) else { return parts.map(\.text) }
+    return parts.map(\.text) + ["in \(CrashText.plain(CrashFrame.baseName(program[...])))"]
   }
 
-  private static func part(of frame: CrashFrame, _ hasNames: [String: Bool]) -> String? {
-    let file = frame.file.map { CrashFrame.baseName($0[...]) }
+  /// A part of the key. The name of a function with a scope, as a class or a package, is one function of all programs.
+  private struct Part: Equatable {
+    let text: String, hasScope: Bool
+  }
+
+  private static func part(of frame: CrashFrame, _ hasNames: [String: Bool]) -> Part? {
+    let file = { frame.file.map { CrashText.file(CrashFrame.baseName($0[...])) } }
     if let function = frame.function {
-      return function.contains("<") && function.hasSuffix(">") ? "\(function) \(file ?? "")" : function
+      let isNamedByFile = frame.isScript || function.contains("<") && function.hasSuffix(">")
+      // Go's package of each program is `main`.
+      let hasScope = function.contains("::") || function.contains(".") && !function.hasPrefix("main.")
+      return Part(
+        text: isNamedByFile ? "\(function) \(file() ?? "")" : function, hasScope: hasScope && !frame.isScript)
     }
-    guard let module = frame.module, let offset = frame.offset else { return file }
-    return hasNames[module] == true ? nil : "\(frame.buildID ?? module)+0x\(String(offset, radix: 16))"
+    guard let module = frame.module, let offset = frame.offset else {
+      return file().map { Part(text: $0, hasScope: false) }
+    }
+    let place = Part(text: "\(frame.buildID ?? module)+0x\(String(offset, radix: 16))", hasScope: true)
+    return hasNames[module] == true ? nil : place
+  }
+
+  private static let cycleMax = 8
+
+  /// Repeated calls of the same functions count once. A cycle to the end of the stack begins with its least part: the stack was
+  /// full, and it is chance which function ran then.
+  private static func withoutCycles(_ parts: [Part]) -> [Part] {
+    var (found, place) = ([Part](), 0)
+    while place < parts.count {
+      var (length, end) = (1, place + 1)
+      for period in 1...cycleMax where end < place + 2 * period && place + 2 * period <= parts.count {
+        var last = place + period
+        while last < parts.count, parts[last] == parts[last - period] { last += 1 }
+        if last >= place + 2 * period { (length, end) = (period, last) }
+      }
+      var cycle = Array(parts[place..<place + length])
+      if end == parts.count, end - place >= 3 * length {
+        let turns = cycle.indices.map { Array(cycle[$0...] + cycle[..<$0]) }
+        cycle = turns.min { $0.map(\.text).lexicographicallyPrecedes($1.map(\.text)) } ?? cycle
+        place = end
+      } else {
+        place += (end - place) / length * length
+      }
+      found += cycle
+    }
+    return found
   }
 }
 
@@ -75,6 +107,15 @@ enum CrashText {
       isSignal = word.lowercased() == "signal"
     }
     return words.joined(separator: " ")
+  }
+
+  /// The name of a file without the hash of a bundle: `main.#.js`.
+  static func file(_ name: String) -> String {
+    let pieces = name.prefix { $0 != "?" }.split(omittingEmptySubsequences: false) { $0 == "." || $0 == "-" }
+    let separators = name.filter { $0 == "." || $0 == "-" }
+    return zip(pieces, Array(separators).map(String.init) + [""]).map { piece, separator in
+      (isRandom(piece) || run(Array(piece.utf8)) == "#" && piece.utf8.count > 5 ? "#" : piece) + separator
+    }.joined()
   }
 
   private static func word(_ word: Substring) -> String {
@@ -93,7 +134,7 @@ enum CrashText {
   /// Whether letters and digits change often, as in `tmpab3xk9q`.
   private static func isRandom(_ part: Substring) -> Bool {
     guard part.utf8.count >= 8, !part.contains(".") else { return false }
-    let kinds = part.utf8.map(isDigit)
+    let kinds = part.utf8.map(\.isASCIIDigit)
     return zip(kinds, kinds.dropFirst()).count { $0 != $1 } >= 2
   }
 
@@ -101,7 +142,7 @@ enum CrashText {
   private static func runs(_ text: Substring) -> String {
     var (plain, run) = ("", [UInt8]())
     for byte in Array(text.utf8) + [0] {
-      if isDigit(byte) || isLetter(byte) || byte == UInt8(ascii: "-") {
+      if byte.isASCIIDigit || isLetter(byte) || byte == UInt8(ascii: "-") {
         run.append(byte)
         continue
       }
@@ -115,24 +156,22 @@ enum CrashText {
   private static func run(_ run: [UInt8]) -> String {
     let isAddress = run.starts(with: "0x".utf8) && run.dropFirst(2).allSatisfy(isHex)
     let isLong =
-      run.count >= 6 && run.contains(where: isDigit) && run.allSatisfy { isHex($0) || $0 == UInt8(ascii: "-") }
+      run.count >= 6 && run.contains(where: \.isASCIIDigit) && run.allSatisfy { isHex($0) || $0 == UInt8(ascii: "-") }
     if isAddress || isLong { return "#" }
     var plain: [UInt8] = []
-    for byte in run where !isDigit(byte) || plain.last != UInt8(ascii: "#") {
-      plain.append(isDigit(byte) ? UInt8(ascii: "#") : byte)
+    for byte in run where !byte.isASCIIDigit || plain.last != UInt8(ascii: "#") {
+      plain.append(byte.isASCIIDigit ? UInt8(ascii: "#") : byte)
     }
     return String(decoding: plain, as: UTF8.self)
   }
-
-  private static func isDigit(_ byte: UInt8) -> Bool { byte.isASCIIDigit }
 
   /// Bytes of other alphabets are letters.
   private static func isLetter(_ byte: UInt8) -> Bool {
     (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | UInt8(ascii: " ")) || byte > UInt8(ascii: "~")
   }
 
-  private static func isHex(_ byte: UInt8) -> Bool {
-    isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | UInt8(ascii: " "))
+  static func isHex(_ byte: UInt8) -> Bool {
+    byte.isASCIIDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | UInt8(ascii: " "))
   }
 }
 
@@ -180,14 +219,19 @@ struct CrashRules: Sendable, Equatable {
     return path
   }
 
+  /// The fingerprints that rules of merging lead through, from this one.
+  private func steps(from fingerprint: String) -> [String] {
+    var steps = [fingerprint]
+    while steps.count <= Self.stepsMax, case .into(let other)? = rules[steps.last ?? ""] { steps.append(other) }
+    return steps
+  }
+
+  /// The fingerprint that rules of merging lead this one to.
+  func target(of fingerprint: String) -> String { steps(from: fingerprint).last ?? fingerprint }
+
   /// Whether `fingerprint` is led to `group` by rules of merging.
   func leads(_ fingerprint: String, to group: String) -> Bool {
-    var found = fingerprint
-    for _ in 0..<Self.stepsMax {
-      if found == group { return true }
-      guard case .into(let other)? = rules[found] else { return false }
-      found = other
-    }
-    return true
+    let steps = steps(from: fingerprint)
+    return steps.count > Self.stepsMax || steps.contains(group)
   }
 }

@@ -57,6 +57,12 @@ struct CrashFrame: Sendable, Equatable {
     return CodePlace(buildID: buildID, offset: offset)
   }
 
+  /// Whether its function has no scope but its file.
+  var isScript: Bool {
+    guard let file, let dot = file.utf8.lastIndex(of: UInt8(ascii: ".")) else { return false }
+    return CrashFrameTable.scripts.contains(String(file[dot...].prefix { $0 != "?" }))
+  }
+
   // MARK: Forms
 
   /// `./shop(pay+0x1c) [0x55d0]`, `./shop(+0x1f2c) [0x55d0]`, `[0x55d0]`: backtrace_symbols(3)
@@ -71,10 +77,10 @@ struct CrashFrame: Sendable, Equatable {
     return true
   }
 
-  /// `pay (shop + 0x1f2c)`: systemd-coredump
+  /// `pay (shop + 0x1f2c)`: systemd-coredump; `pay (/usr/bin/shop+0x1f2c)`: AddressSanitizer
   private mutating func readCoredump(_ line: Substring) -> Bool {
-    guard line.hasSuffix(")"), let plus = line.lastRange(of: " + 0x"),
-      let open = line[..<plus.lowerBound].lastRange(of: " ("),
+    guard line.hasSuffix(")"), let plus = line.lastRange(of: " + 0x") ?? line.lastRange(of: "+0x"),
+      let open = line[..<plus.lowerBound].lastRange(of: " ("), !line[open.upperBound...].contains("="),
       let place = SymbolName.hex(line[plus.upperBound...].dropLast())
     else { return false }
     module = SymbolName.known(line[open.upperBound..<plus.lowerBound]).map { Self.baseName($0[...]) }
@@ -128,6 +134,11 @@ struct CrashFrame: Sendable, Equatable {
     if let at = rest.lastRange(of: " at "), rest[at.upperBound...].contains(where: { "./".contains($0) }) {
       setPlace(rest[at.upperBound...])
       rest = rest[..<at.lowerBound]
+    }
+    // AddressSanitizer: `pay(int) /src/till.cc:41:3`
+    if file == nil, let space = rest.lastIndex(of: " "), Self.isPlaceAlone(rest[rest.index(after: space)...]) {
+      setPlace(rest[rest.index(after: space)...])
+      rest = rest[..<space] == "async" ? "" : rest[..<space].trimmed
     }
     if let last = rest.lastRange(of: " in "), !rest[last.upperBound...].contains("("),
       file != nil || Self.endsWithOffset(rest[..<last.lowerBound])

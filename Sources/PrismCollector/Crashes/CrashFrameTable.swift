@@ -12,7 +12,10 @@ struct CrashFrameTable: Sendable {
 
   /// The number of the rules of grouping. A change of this table, or of how a key is made, gets the next one. States of
   /// crashes note it, and move to the groups of the new rules.
-  static let version = 6
+  static let version = 7
+
+  /// Ends of names of files in languages whose functions have no scope but their file.
+  static let scripts: Set = [".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".vue", ".rb", ".php", ".pl", ".lua"]
 
   private let exact: Set<String>
   /// Begins of names, by their first byte.
@@ -36,8 +39,8 @@ struct CrashFrameTable: Sendable {
     functions: [
       // C: the end, the start, threads, memory.
       "abort", "raise", "gsignal", "kill", "killpg", "tgkill", "pthread_kill", "__pthread_kill*", "__GI_*",
-      "__libc_*",
-      "__assert_fail*", "__assert_perror_fail", "__assert_rtn", "__stack_chk_fail*", "__fortify_fail*", "__chk_fail",
+      "__libc_*", "__assert_fail*", "__assert_perror_fail", "__assert_rtn", "__stack_chk_fail*", "__fortify_fail*",
+      "__chk_fail",
       "_start", "start_thread", "clone", "clone3", "__clone*", "__syscall_cancel*", "__restore_rt", "_dl_*", "malloc",
       "calloc", "realloc", "reallocarray", "free", "cfree", "memalign", "aligned_alloc", "posix_memalign", "malloc_*",
       "malloc_printerr", "_int_malloc", "_int_free*", "_int_realloc", "unlink_chunk*", "tcache_*", "sysmalloc",

@@ -10,12 +10,19 @@ struct CrashName {
   /// - Returns: nil if the reporter knew no name.
   static func plain(_ name: Substring) -> String? {
     guard let known = SymbolName.known(name.trimmed) else { return nil }
-    let whole = MangledName.path(known) ?? String(known)
+    let whole = String(withoutModule(MangledName.path(known)?[...] ?? known))
     var reader = CrashName(bytes: Array(whole.utf8))
     reader.read()
     let name = tidy(
       String(decoding: reader.plain, as: UTF8.self)[...], isTemplate: whole[...].firstPlace(of: ">(") != nil)
     return SymbolName.known(name).flatMap { isAddress($0) ? nil : String($0) }
+  }
+
+  /// Java writes `loader//acme@1.1/com.acme.Cart.total`.
+  private static func withoutModule(_ name: Substring) -> Substring {
+    let head = name.prefix { $0 != "(" && $0 != "$" }
+    guard let slash = head.lastIndex(of: "/") else { return name }
+    return head[..<slash].contains("@") || head[..<slash].last == "/" ? name[name.index(after: slash)...] : name
   }
 
   private static func isAddress(_ name: Substring) -> Bool {
@@ -28,6 +35,7 @@ struct CrashName {
     ".cold", ".constprop.", ".isra.", ".part.", ".llvm.", ".lto_priv.", "@plt", "@@", "@GLIBC",
   ]
   .map { Array($0.utf8) }
+  private static let address = Array("/0x".utf8), closure = Array("func".utf8)
   private static let anonymous = Array("(anonymous namespace)".utf8), receiver = Array("(*".utf8)
 
   private mutating func read() {
@@ -38,11 +46,22 @@ struct CrashName {
         if Self.suffixes.contains(where: { bytes[at...].starts(with: $0) }) && !plain.isEmpty { return }
         keep(1)
       case UInt8(ascii: "("): readParentheses()
+      // Go numbers closures: `main.pay.func2`.
+      case UInt8(ascii: "f") where isGo && plain.ends(with: ".") && bytes[at...].starts(with: Self.closure):
+        keep(Self.closure.count)
+        at -= 1
+        skipDigits()
       case UInt8(ascii: "["): readBrackets()
       case UInt8(ascii: "<"): readAngles()
       case UInt8(ascii: "#"): skipDigits()
+      case UInt8(ascii: "/") where bytes[at...].starts(with: Self.address): skipHex(from: at + Self.address.count)
       case UInt8(ascii: "$"):
         keep(1)
+        // The hash of a class that a library of Java made.
+        if plain.ends(with: "$$"), bytes[at...].prefix(while: CrashText.isHex).count >= 6 {
+          skipHex(from: at)
+          continue
+        }
         if at < bytes.count, bytes[at] == UInt8(ascii: "_") { keep(1) }
         at -= 1
         skipDigits()
@@ -58,10 +77,15 @@ struct CrashName {
     at += count
   }
 
+  private mutating func skipHex(from start: Int) { at = start + bytes[start...].prefix(while: CrashText.isHex).count }
+
   private mutating func skipDigits() {
     at += 1
     while at < bytes.count, bytes[at].isASCIIDigit { at += 1 }
   }
+
+  /// Whether it begins with a package of Go.
+  private var isGo: Bool { plain.starts(with: "main.".utf8) || plain.contains(UInt8(ascii: "/")) }
 
   private var isOperator: Bool { plain.ends(with: "operator") }
 

@@ -45,7 +45,7 @@ struct CrashGroupTests {
       #3  0x0000555555555252 in ?? () from /usr/lib/libjson.so.5
       #4  0x00005555555552dc in load.isra.0 (c=2) at a.c:9
       #5  0x00005555555552dd in main () at a.c:9
-      """, ["json_parse", "load", "main"]),
+      """, ["json_parse", "load", "main", "in libjson.so.#"]),
     Form(
       "systemd-coredump",
       """
@@ -92,7 +92,7 @@ struct CrashGroupTests {
        do_syscall_64+0x59/0xc0
        entry_SYSCALL_64_after_hwframe+0x6e/0xd8
        </TASK>
-      """, ["till_write", "till_flush", "vfs_write"]),
+      """, ["till_write", "till_flush", "vfs_write", "in till"]),
     Form(
       "Swift",
       """
@@ -192,7 +192,7 @@ struct CrashGroupTests {
           total(3)
         File "/srv/cart.py", line 2, in total
       KeyError: 3
-      """, ["total", "main", "<module> app.py"]),
+      """, ["total cart.py", "main app.py", "<module> app.py"]),
     Form(
       "Node",
       """
@@ -203,7 +203,7 @@ struct CrashGroupTests {
           at async pay (file:///srv/a.mjs:2:22)
           at Object.<anonymous> (/srv/b.js:3:1)
           at process.processTimers (node:internal/timers:519:7)
-      """, ["Cart.total", "a.js", "pay", "Object.<anonymous> b.js"]),
+      """, ["Cart.total a.js", "a.js", "pay a.mjs", "Object.<anonymous> b.js"]),
     Form(
       "Java",
       """
@@ -227,7 +227,9 @@ struct CrashGroupTests {
       """, ["shop+0x2f2c", "shop+0x3a10"]),
     Form(
       "a function that calls itself", "#0 walk (n=1)\n#1 walk (n=2)\n#2 walk (n=3)\n#3 main ()", ["walk", "main"]),
-    Form("the runtime alone", "#0 0x7f10 in raise () from /lib/libc.so.6\n#1 0x7f11 in abort ()", ["raise", "abort"]),
+    Form(
+      "the runtime alone", "#0 0x7f10 in raise () from /lib/libc.so.6\n#1 0x7f11 in abort ()",
+      ["raise", "abort", "in libc.so.#"]),
   ]
 
   @Test("the key of a stack is the names of the app's functions, in the form of each reporter", arguments: forms)
@@ -245,7 +247,8 @@ struct CrashGroupTests {
       ("core::ptr::drop_in_place<shop::Cart>", "core::ptr::drop_in_place"), ("memcpy@plt", "memcpy"),
       ("shop::total::h0123456789abcdef", "shop::total"), ("shop::hash::h12", "shop::hash::h12"), ("pay2", "pay2"),
       ("total(Swift.Int) -> Swift.Int", "total"), ("closure #2 in Cart.total(_:)", "closure in Cart.total"),
-      ("main.main.func1", "main.main.func1"), ("_ZSt4sortIPiEvT_S1_", "std::sort"), ("_ZL3payi", "pay"),
+      ("main.main.func1", "main.main.func"), ("Cart.func1", "Cart.func1"), ("_ZSt4sortIPiEvT_S1_", "std::sort"),
+      ("_ZL3payi", "pay"),
       ("_ZN4CartC2ERKS_", "Cart::C2"), ("_ZN4Cart", "_ZN4Cart"), ("_Z", "_Z"), ("_ZNSa", "_ZNSa"),
       ("<module>", "<module>"), ("_RINvMCsj6gjteTz5uu_1bNtB3_4Cart5totaljEB3_", "b::Cart::total"),
       ("_RNCNvCs1_4shop3pay0", "shop::pay::{closure}"), ("_RNvXCs1_4shopNtB2_4CartNtB2_5Total3sum", "shop::Cart::sum"),
@@ -285,7 +288,7 @@ struct CrashGroupTests {
       Self.builds { "pay+0x\($0)c/0x8\($0) [shop]" },
       Self.builds { "pay.constprop.\($0)+0x\($0)c/0x8\($0) [shop]" },
     ]
-    #expect(keys == Array(repeating: [["pay"]], count: keys.count))
+    #expect(keys.allSatisfy { $0.count == 1 && $0.first?.first == "pay" })
   }
 
   /// Three frames of a bug in a program without symbols.
