@@ -1,7 +1,8 @@
-import PrismAdmission
 import PrismConfig
 import PrismProtocol
 import Testing
+
+@testable import PrismAdmission
 
 @Suite("Types that a pattern of the monitor list means")
 struct PatternTests {

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
@@ -83,7 +84,7 @@ struct LimitTests {
     }
     #expect(try await answer(context, memoryMByte: 64).status == 200)
     let again = try await answer(context, memoryMByte: 4)
-    #expect(again.status == 200 && (try JSONValue(parsing: again.body))["duplicate"]?.bool == true)
+    #expect(try again.status == 200 && JSONValue(parsing: again.body)["duplicate"]?.bool == true)
     #expect(again.headers.contains { $0.name == "Prism-Receipt" })
     #expect(try await answer(CollectorTests.context(.payload), memoryMByte: 4).status == 413)
   }

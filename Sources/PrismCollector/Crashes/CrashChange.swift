@@ -77,11 +77,8 @@ struct CrashChange: Sendable, Equatable {
     if let link = note("link") { state.facts.link = link }
     if let comment = note("comment") ?? nil { state.facts.add(comment) }
     guard let condition else { return state }
-    state.facts.builds = condition == .resolved ? group.versions.keys.sorted() : []
-    state.facts.ignored =
-      condition == .ignored
-      ? .init(count: group.count, devices: group.devices.count, more: more, moreDevices: moreDevices, until: until)
-      : nil
+    state.facts.builds = condition == .resolved ? group.knownVersions : []
+    state.facts.ignored = condition == .ignored ? .init(more: more, moreDevices: moreDevices, until: until) : nil
     (state.condition, state.who, state.changedTime) = (condition, who, now)
     (state.report, state.build, state.regressedTime) = (newest, build, nil)
     return state

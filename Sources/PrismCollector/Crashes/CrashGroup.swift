@@ -1,80 +1,87 @@
 import PrismProtocol
 
 struct CrashGroup: Sendable {
-  private static let devicesMax = 10_000, versionsMax = 50, namespacesMax = 50, reportsMax = 50, rulesMax = 200
-  private static let similarMax = 5
-  static let hour: Int64 = 3_600_000
-  private static let hoursMax = 24 * 30
+  static let devicesMax = 10_000
+  private static let versionsMax = 50, namespacesMax = 50, rulesMax = 200, similarMax = 5
+  /// The versions that found no room.
+  private static let otherVersions = "…"
 
   let fingerprint: String
   let reason: String
   let frames: [CrashFrame]
+  /// The parts of the key; empty if no stack is known.
+  private let key: [String]
   private(set) var count = 0
-  private(set) var lastTime: Int64
-  /// The lowest time and the lowest id of its crashes.
-  private var first: (time: Int64, report: Int64)
+  private(set) var times = CrashTimes()
+  /// The lowest id of its crashes.
+  private(set) var firstReport: Int64
   private(set) var devices: [String: CrashTally] = [:]
-  /// By the app's name and version; those that found no room are `…`.
+  /// By the app's name and version.
   private(set) var versions: [String: CrashTally] = [:]
   private(set) var namespaces: Set<String> = []
   /// The fingerprints of the rules of operators that led crashes here.
   private(set) var rules: Set<String> = []
-  /// Crashes by the hour since 1970.
-  private(set) var hours: [Int64: Int] = [:]
-  /// The newest ones, ascending.
-  private(set) var reports: [Int64] = []
 
   init(_ crash: CrashReport) {
     (fingerprint, reason, frames) = (crash.fingerprint.text, crash.reason, crash.frames)
-    (first, lastTime) = ((crash.receivedTime, crash.report), crash.receivedTime)
+    key = CrashFingerprint.parts(frames, app: crash.app)
+    firstReport = crash.report
   }
+
+  var firstTime: Int64 { times.first }
+  var lastTime: Int64 { times.last }
+  /// The newest ones, ascending.
+  var reports: [Int64] { times.newest.map(\.report) }
+  var lastReport: Int64 { times.newest.last?.report ?? 0 }
 
   /// - Parameter path: the fingerprints of the rules that led it here.
   mutating func add(_ crash: CrashReport, by path: ArraySlice<CrashFingerprint> = []) {
     count += 1
-    first.report = min(first.report, crash.report)
+    firstReport = min(firstReport, crash.report)
     for rule in path where rules.count < Self.rulesMax { rules.insert(rule.text) }
-    (first.time, lastTime) = (min(first.time, crash.receivedTime), max(lastTime, crash.receivedTime))
     if devices[crash.device] != nil || devices.count < Self.devicesMax {
-      devices[crash.device, default: CrashTally()].add(crash)
+      devices[crash.device, default: CrashTally()].count += 1
     }
-    versions[place(of: crash.versionName), default: CrashTally()].add(crash)
+    let version = place(of: crash.versionName)
+    versions[version, default: CrashTally()].count += 1
     if namespaces.count < Self.namespacesMax { namespaces.insert(crash.namespace) }
-    hours[crash.receivedTime / Self.hour, default: 0] += 1
-    if hours.count > Self.hoursMax, let oldest = hours.keys.min() { hours[oldest] = nil }
-    reports.append(crash.report)
-    if reports.count > Self.reportsMax { reports.removeFirst() }
+    if let old = times.add(crash, version: version) {
+      devices[old.device]?.settle(old)
+      versions[old.version]?.settle(old)
+    }
   }
 
-  /// Takes out a crash that was added. The first and the last time stay.
+  /// Takes out a crash that was added.
   mutating func remove(_ crash: CrashReport) {
     count -= 1
-    devices[crash.device] = devices[crash.device]?.without(crash)
-    let version = place(of: crash.versionName)
-    versions[version] = versions[version]?.without(crash)
-    hours[crash.receivedTime / Self.hour] = hours[crash.receivedTime / Self.hour].flatMap { $0 > 1 ? $0 - 1 : nil }
-    reports.removeAll { $0 == crash.report }
+    let version = times.remove(crash)?.version ?? place(of: crash.versionName)
+    devices[crash.device] = devices[crash.device]?.withoutOne
+    versions[version] = versions[version]?.withoutOne
   }
 
   func isWithin(_ scope: Scope) -> Bool { namespaces.count < Self.namespacesMax && namespaces.allSatisfy(scope.has) }
 
-  var firstTime: Int64 { first.time }
-  var firstReport: Int64 { first.report }
-
   private func place(of version: String) -> String {
-    versions[version] != nil || versions.count < Self.versionsMax ? version : "…"
+    versions[version] != nil || versions.count < Self.versionsMax ? version : Self.otherVersions
   }
 
-  /// Rounded to the hour, but for a time that has all of them.
-  func count(since: Int64, until: Int64) -> Int {
-    guard firstTime < since || lastTime >= until else { return count }
-    let wanted = since / Self.hour...max(since, until - 1) / Self.hour
-    return hours.reduce(0) { $0 + (wanted.contains($1.key) ? $1.value : 0) }
+  /// The versions that crashed, as many as are known.
+  var knownVersions: [String] { versions.keys.filter { $0 != Self.otherVersions }.sorted() }
+
+  /// Whether a crash of a version happened at `time` or later.
+  func hasCrashed(in version: String, since time: Int64) -> Bool {
+    versions[version]?.lastTime ?? .min >= time
+      || times.newest.contains { $0.version == version && $0.happenedTime >= time }
   }
+
+  func count(since: Int64, until: Int64) -> Int { times.count(since: since, until: until) ?? count }
 
   /// Devices with a crash in the hour of `time` or later, as `count` counts.
   func deviceCount(since time: Int64) -> Int {
-    firstTime >= time ? devices.count : devices.values.count { $0.lastTime / Self.hour >= time / Self.hour }
+    guard firstTime < time else { return devices.count }
+    let hour = { (time: Int64) in time / CrashTimes.hour }
+    let recent = Set(times.newest.filter { hour($0.happenedTime) >= hour(time) }.map(\.device))
+    return devices.count { hour($0.value.lastTime) >= hour(time) || recent.contains($0.key) }
   }
 
   /// The innermost frame of the app.
@@ -88,19 +95,8 @@ struct CrashGroup: Sendable {
       "total": count, "devices": deviceCount(since: since), "totalDevices": devices.count,
       "deviceCount": device.map { devices[$0]?.count ?? 0 }, "firstTime": firstTime, "lastTime": lastTime,
       "versions": Self.largest(versions, 3).map(\.key), "namespaces": namespaces.sorted(),
-      "trend": trend(since: since, until: until, buckets: buckets),
+      "trend": times.trend(since: since, until: until, buckets: buckets),
     ])
-  }
-
-  func trend(since: Int64, until: Int64, buckets: Int) -> [Int] {
-    var trend = [Int](repeating: 0, count: buckets)
-    let (first, last) = (since / Self.hour, max(since, until - 1) / Self.hour)
-    // The first hour may be one more than the parts have.
-    let width = max(1, (last - first + Int64(buckets) - 1) / Int64(buckets))
-    for (hour, count) in hours where (first...last).contains(hour) {
-      trend[max(0, buckets - 1 - Int((last - hour) / width))] += count
-    }
-    return trend
   }
 
   static func largest(_ counts: [String: CrashTally], _ limit: Int) -> ArraySlice<(key: String, value: CrashTally)> {
@@ -122,7 +118,7 @@ struct CrashGroup: Sendable {
 
   /// The groups that share functions of the app with this one, those that share most first. Every C program has a `main`.
   func similar(in all: some Sequence<CrashGroup>) -> [JSONValue] {
-    let own = Set(CrashFingerprint.parts(frames)).subtracting(["main"])
+    let own = Set(CrashFrameTable.standard.appFrames(frames).compactMap(\.function).prefix(6)).subtracting(["main"])
     let found = all.lazy.filter { $0.fingerprint != fingerprint }.map { other in
       (other: other, shared: own.intersection(other.frames.lazy.compactMap(\.function)).count)
     }.filter { $0.shared > 0 }
@@ -143,7 +139,7 @@ struct CrashGroup: Sendable {
       }
     }
     return JSONValue([
-      "group": group, "frames": frames.map(\.text), "stack": stack, "key": CrashFingerprint.parts(frames),
+      "group": group, "frames": frames.map(\.text), "stack": stack, "key": key,
       "rules": CrashFrameTable.version, "groupedBy": rules.sorted(), "devices": counted(devices, "device"),
       "versions": counted(versions, "version"), "reports": Array(reports.reversed()),
     ])
@@ -153,57 +149,75 @@ struct CrashGroup: Sendable {
 /// Crashes of one device or one build within a group.
 struct CrashTally: Sendable, Equatable {
   var count = 0
-  /// When the newest came, milliseconds since 1970.
+  /// When the last of those happened that are not among the newest of the group; milliseconds since 1970.
   var lastTime: Int64 = 0
-  /// The id of the newest crash; 0 after that one was taken out.
-  var lastReport: Int64 = 0
-  /// When the last one happened, milliseconds since 1970; 0 after that one was taken out.
-  var lastHappened: Int64 = 0
 
-  mutating func add(_ crash: CrashReport) {
-    count += 1
-    (lastTime, lastReport) = (max(lastTime, crash.receivedTime), max(lastReport, crash.firstRow))
-    lastHappened = max(lastHappened, crash.happenedTime)
-  }
+  mutating func settle(_ crash: CrashTimes.Recent) { lastTime = max(lastTime, crash.happenedTime) }
 
-  /// - Returns: nil: no crash is left.
-  func without(_ crash: CrashReport) -> CrashTally? {
-    guard count > 1 else { return nil }
-    return CrashTally(
-      count: count - 1, lastTime: lastTime, lastReport: lastReport == crash.firstRow ? 0 : lastReport,
-      lastHappened: lastHappened == crash.happenedTime ? 0 : lastHappened)
-  }
+  /// nil: no crash is left.
+  var withoutOne: CrashTally? { count > 1 ? CrashTally(count: count - 1, lastTime: lastTime) : nil }
 }
 
-/// The newest crashes by their report, each as the row of it that says most.
-struct RecentCrashes {
-  private struct Key: Hashable {
-    let device: String, namespace: String, reportID: String
+/// When the crashes of a group happened, in milliseconds since 1970. The newest may be taken out again, as their payload may lead
+/// them to another group: so they are no part of what can't be taken back.
+struct CrashTimes: Sendable {
+  private static let newestMax = 50
+  static let hour: Int64 = 3_600_000
+  private static let hoursMax = 24 * 30
+
+  struct Recent: Sendable {
+    let report: Int64, happenedTime: Int64
+    let device: String, version: String
   }
 
-  static let countMax = 8192
+  private(set) var first = Int64.max, last = Int64.min
+  /// By their ids, ascending.
+  private(set) var newest: [Recent] = []
+  /// The first and the last time of the others.
+  private var settled: ClosedRange<Int64>?
+  /// Crashes by the hour since 1970.
+  private var hours: [Int64: Int] = [:]
 
-  private var crashes: [Key: CrashReport] = [:]
-  private var order: [Key] = []
-  private var oldest = 0
+  /// - Returns: one that is no longer among the newest.
+  mutating func add(_ crash: CrashReport, version: String) -> Recent? {
+    let time = crash.happenedTime
+    (first, last) = (min(first, time), max(last, time))
+    hours[time / Self.hour, default: 0] += 1
+    if hours.count > Self.hoursMax, let oldest = hours.keys.min() { hours[oldest] = nil }
+    newest.append(Recent(report: crash.report, happenedTime: time, device: crash.device, version: version))
+    guard newest.count > Self.newestMax else { return nil }
+    let old = newest.removeFirst()
+    let range = settled ?? old.happenedTime...old.happenedTime
+    settled = min(range.lowerBound, old.happenedTime)...max(range.upperBound, old.happenedTime)
+    return old
+  }
 
-  /// Notes a row of a crash, without its frames. - Returns: the other row of its report; nil: it is the first.
-  mutating func exchange(_ crash: CrashReport) -> CrashReport? {
-    let key = Key(device: crash.device, namespace: crash.namespace, reportID: crash.reportID)
-    var noted = crash
-    noted.frames = []
-    if let other = crashes[key] {
-      if crash.saysMore(than: other) { crashes[key] = noted }
-      return other
+  /// - Returns: what was noted of it, if it is one of the newest. The first and the last time stay if it is not.
+  mutating func remove(_ crash: CrashReport) -> Recent? {
+    let (hour, place) = (crash.happenedTime / Self.hour, newest.lastIndex { $0.report == crash.report })
+    hours[hour] = hours[hour].flatMap { $0 > 1 ? $0 - 1 : nil }
+    guard let recent = place.map({ newest.remove(at: $0) }) else { return nil }
+    let times = newest.map(\.happenedTime)
+    first = min(times.min() ?? .max, settled?.lowerBound ?? .max)
+    last = max(times.max() ?? .min, settled?.upperBound ?? .min)
+    return recent
+  }
+
+  /// Those of a time, rounded to the hour; nil: all are of this time.
+  func count(since: Int64, until: Int64) -> Int? {
+    guard first < since || last >= until else { return nil }
+    let wanted = since / Self.hour...max(since, until - 1) / Self.hour
+    return hours.reduce(0) { $0 + (wanted.contains($1.key) ? $1.value : 0) }
+  }
+
+  func trend(since: Int64, until: Int64, buckets: Int) -> [Int] {
+    var trend = [Int](repeating: 0, count: buckets)
+    let (first, last) = (since / Self.hour, max(since, until - 1) / Self.hour)
+    // The first hour may be one more than the parts have.
+    let width = max(1, (last - first + Int64(buckets) - 1) / Int64(buckets))
+    for (hour, count) in hours where (first...last).contains(hour) {
+      trend[max(0, buckets - 1 - Int((last - hour) / width))] += count
     }
-    crashes[key] = noted
-    if order.count < Self.countMax {
-      order.append(key)
-    } else {
-      crashes[order[oldest]] = nil
-      order[oldest] = key
-      oldest = (oldest + 1) % Self.countMax
-    }
-    return nil
+    return trend
   }
 }

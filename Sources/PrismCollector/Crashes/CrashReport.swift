@@ -7,14 +7,17 @@ struct CrashReport: Sendable {
   /// Members of the meta that say what happened; the first is the reason.
   private static let words = ["reason", "signal", "exception", "error", "message"]
 
-  let report: Int64
+  fileprivate(set) var report: Int64
   /// The lower id of its rows: a report with a payload has two.
-  var firstRow: Int64
-  let receivedTime: Int64
+  fileprivate(set) var firstRow: Int64
   /// When it happened, milliseconds since 1970 by the collector's clock: the created time, as it was corrected for the device's clock.
   /// If the device did not know the time, when it came.
-  let happenedTime: Int64
-  let device: String, namespace: String, reportID: String
+  fileprivate(set) var happenedTime: Int64
+  let device: String, namespace: String
+  /// Of its report (docs/meta.md). Each process has other numbers, so that a device can't choose equal ones.
+  let identity: Int
+  /// The name of the app.
+  let app: String
   /// The app with its version.
   let versionName: String
   /// The first one is the reason.
@@ -23,33 +26,35 @@ struct CrashReport: Sendable {
   /// Of its key, or of its group once rules were applied.
   var fingerprint: CrashFingerprint
   /// Frames say more than a payload, and a payload says more than nothing.
-  private let rank: Int
+  fileprivate var rank: Int8
 
   init(_ stored: StoredReport) {
-    (report, receivedTime, device, namespace) = (stored.id, stored.receivedTime, stored.device, stored.namespace)
-    (reportID, firstRow) = (stored.reportID, stored.id)
-    happenedTime = stored.happenedTime
+    (report, firstRow, happenedTime) = (stored.id, stored.id, stored.happenedTime)
+    (device, namespace) = (stored.device, stored.namespace)
     let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
     let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
-    versionName = [word(["APP_NAME"]), word(["APP_VERSION"])].filter { !$0.isEmpty }.joined(separator: " ")
+    app = word(["APP_NAME"])
+    versionName = [app, word(["APP_VERSION"])].filter { !$0.isEmpty }.joined(separator: " ")
+    identity = [device, namespace, word(["SYS_PEER_UID"]), stored.reportID, versionName].hashValue
     words = Self.words.compactMap { meta[$0]?.string }.filter { !$0.isEmpty }.map(Self.line)
     frames = CrashStack.frames(meta: meta, payload: stored.payload)
     rank = (frames.isEmpty ? 0 : 2) + (stored.payload == nil ? 0 : 1)
-    fingerprint = CrashFingerprint(type: stored.type, text: words.joined(separator: " "), frames: frames)
+    fingerprint = CrashFingerprint(text: "")
+    fingerprint = fingerprint(nil)
   }
 
   mutating func name(by names: [CodePlace: [SymbolName]]) {
     let named = CrashStack.named(frames, by: names)
     guard named != frames else { return }
     frames = named
-    fingerprint = CrashFingerprint(type: Self.type, text: words.joined(separator: " "), frames: frames)
+    fingerprint = fingerprint(nil)
   }
 
   var reason: String { words.first ?? "" }
 
   /// By more details than the key has.
-  func fingerprint(_ detail: CrashFingerprint.Detail) -> CrashFingerprint {
-    CrashFingerprint(type: Self.type, text: words.joined(separator: " "), frames: frames, detail: detail)
+  func fingerprint(_ detail: CrashFingerprint.Detail?) -> CrashFingerprint {
+    CrashFingerprint(type: Self.type, text: words.joined(separator: " "), frames: frames, app: app, detail: detail)
   }
 
   private static func line(_ text: String) -> String {
@@ -59,6 +64,44 @@ struct CrashReport: Sendable {
   /// Whether this row of a report is to be grouped rather than the other one.
   func saysMore(than other: CrashReport) -> Bool {
     rank > other.rank
+  }
+}
+
+/// The newest crashes, each as the row of its report that says most. A report with a payload arrives twice, once of each kind, and
+/// the payload may come days later.
+struct RecentCrashes {
+  private struct Row {
+    let report: Int64, firstRow: Int64, happenedTime: Int64
+    let rank: Int8
+    let fingerprint: CrashFingerprint
+  }
+
+  /// All of them take 15 MiB.
+  static let countMax = 65_536
+
+  private var rows: [Int: Row] = [:]
+  /// As many crashes, from before.
+  private var older: [Int: Row] = [:]
+
+  /// Notes a row of a crash, and in the crash the first row of its report. - Returns: the other row; nil: it is the first.
+  mutating func exchange(_ crash: inout CrashReport) -> CrashReport? {
+    guard let row = rows[crash.identity] ?? older[crash.identity] else {
+      note(crash)
+      return nil
+    }
+    var other = crash
+    (other.report, other.firstRow, other.happenedTime) = (row.report, row.firstRow, row.happenedTime)
+    (other.rank, other.fingerprint) = (row.rank, row.fingerprint)
+    crash.firstRow = min(crash.firstRow, row.firstRow)
+    if crash.saysMore(than: other) { note(crash) }
+    return other
+  }
+
+  private mutating func note(_ crash: CrashReport) {
+    if rows.count >= Self.countMax { (older, rows) = (rows, [:]) }
+    rows[crash.identity] = Row(
+      report: crash.report, firstRow: crash.firstRow, happenedTime: crash.happenedTime, rank: crash.rank,
+      fingerprint: crash.fingerprint)
   }
 }
 

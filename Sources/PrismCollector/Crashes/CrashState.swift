@@ -26,23 +26,18 @@ struct CrashState: Sendable, Equatable {
   /// When crashes changed it: that it regressed, or is no longer ignored. Milliseconds since 1970.
   var regressedTime: Int64?
 
-  /// The condition that crashes and time lead to.
-  /// - Parameters:
-  ///   - versions: the group's crashes by the app's name and version.
-  ///   - count: all its crashes.
-  ///   - devices: all its devices.
-  ///   - now: milliseconds since 1970.
-  func condition(versions: [String: CrashTally], count: Int, devices: Int, now: Int64) -> Condition {
-    switch condition {
-    case .resolved: versions.contains { isContradicted(by: $0.value, of: $0.key) } ? .regressed : .resolved
-    case .ignored: facts.ignored?.isOver(count: count, devices: devices, now: now) == true ? .open : .ignored
-    case .open, .regressed: condition
-    }
+  /// Whether crashes or the time may change it.
+  var isJudged: Bool { condition == .resolved || condition == .ignored }
+
+  /// Whether it is the same word of an operator, maybe with other notes.
+  func isSameChange(as other: CrashState) -> Bool {
+    (condition, report, changedTime, build) == (other.condition, other.report, other.changedTime, other.build)
+      && facts.ignored == other.facts.ignored
   }
 
-  /// Whether the crashes of one build show that the bug is back: one came and happened since, in a build that has the fix.
-  private func isContradicted(by tally: CrashTally, of name: String) -> Bool {
-    tally.lastReport > report && tally.lastHappened >= changedTime && hasFix(name)
+  /// Whether a crash shows that the bug is back: it came and happened since, in a build that has the fix.
+  fileprivate func isContradicted(by crash: CrashReport) -> Bool {
+    crash.firstRow > report && crash.happenedTime >= changedTime && hasFix(crash.versionName)
   }
 
   /// By the numbers of the versions; if they can't be compared, a build that crashed before has no fix.
@@ -94,17 +89,9 @@ struct CrashFacts: ControlMessage {
 
   /// How long a group is ignored: until a number of crashes or devices more, or until a time, the first of them.
   struct Ignored: ControlMessage {
-    /// Of the group when it was ignored.
-    var count = 0, devices = 0
     var more: Int?, moreDevices: Int?
     /// Milliseconds since 1970.
     var until: Int64?
-
-    func isOver(count: Int, devices: Int, now: Int64) -> Bool {
-      let hasCrashes = more.map { count - self.count >= $0 } ?? false
-      let hasDevices = moreDevices.map { devices - self.devices >= $0 } ?? false
-      return hasCrashes || hasDevices || until.map { now >= $0 } ?? false
-    }
   }
 
   /// The builds that crashed before it was resolved.
@@ -132,6 +119,67 @@ extension CrashFacts {
     if let list = value.array { builds = list.compactMap(\.string) }
     if value["rules"] == nil { rules = 1 }
   }
+}
+
+/// The crashes of a group that came since an operator resolved or ignored it. Each is judged when it comes, by its own facts.
+struct CrashSince: Sendable {
+  let state: CrashState
+  private var crashes = 0, contradictions = 0
+  /// Crashes by device, of as many devices as the state waits for.
+  private var devices: [String: Int] = [:]
+  private var devicesMax: Int { min(state.facts.ignored?.moreDevices ?? 0, CrashGroup.devicesMax) }
+
+  init(_ state: CrashState) { self.state = state }
+
+  /// - Parameter step: 1; -1 takes a crash out that was counted.
+  mutating func count(_ crash: CrashReport, _ step: Int) {
+    guard crash.firstRow > state.report else { return }
+    crashes += step
+    if state.isContradicted(by: crash) { contradictions += step }
+    guard devices[crash.device] != nil || devices.count < devicesMax else { return }
+    let count = (devices[crash.device] ?? 0) + step
+    devices[crash.device] = count > 0 ? count : nil
+  }
+
+  /// The condition that crashes and time lead to. - Parameter now: milliseconds since 1970.
+  func condition(at now: Int64) -> CrashState.Condition {
+    if state.condition == .resolved { return contradictions > 0 ? .regressed : .resolved }
+    guard state.condition == .ignored, let ignored = state.facts.ignored else { return state.condition }
+    let hasDevices = ignored.moreDevices != nil && devices.count >= devicesMax
+    let isOver = ignored.more.map { crashes >= $0 } ?? false || hasDevices || ignored.until.map { now >= $0 } ?? false
+    return isOver ? .open : .ignored
+  }
+}
+
+/// The crashes since the newest states of groups, by the fingerprints of these.
+struct CrashJudgement: Sendable {
+  private static let recountedMax = 100
+
+  var since: [String: CrashSince] = [:]
+  /// States for which all crashes were read again.
+  private var recounted: [CrashState] = []
+
+  private func isKnown(_ fingerprint: String, _ state: CrashState) -> Bool {
+    since[fingerprint]?.state.isSameChange(as: state) == true
+  }
+
+  /// Whether crashes of a group were read before its state was known here, as another replica wrote it. Once for each change.
+  mutating func isLate(_ states: [String: CrashState], _ groups: [String: CrashGroup]) -> Bool {
+    let late = states.filter { fingerprint, state in
+      groups[fingerprint]?.lastReport ?? 0 > state.report && !isKnown(fingerprint, state)
+        && !recounted.contains { $0.fingerprint == state.fingerprint && $0.isSameChange(as: state) }
+    }
+    recounted = (recounted + late.values).suffix(Self.recountedMax)
+    return !late.isEmpty
+  }
+
+  /// From here on crashes count for these states.
+  mutating func watch(_ states: [String: CrashState]) {
+    let known = since.filter { fingerprint, since in states[fingerprint].map(since.state.isSameChange) == true }
+    since = states.mapValues(CrashSince.init).merging(known) { $1 }
+  }
+
+  mutating func count(_ crash: CrashReport, _ step: Int) { since[crash.fingerprint.text]?.count(crash, step) }
 }
 
 /// Remembers what operators said about groups of crashes. A write is at rest when its call returns.

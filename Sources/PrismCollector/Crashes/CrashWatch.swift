@@ -51,7 +51,8 @@ struct CrashWatch: Sendable {
   /// - Returns: whether all crashes are read, and the states of the store.
   func refresh() async throws(StoreFailure) -> (isWhole: Bool, states: [CrashState]) {
     let all = try await states.all()
-    return (try await index.refresh(collector.store, time: collector.time, rules: try await rules(all)), all)
+    let rules = try await rules(all)
+    return (try await index.refresh(collector.store, time: collector.time, rules: rules, states: all), all)
   }
 
   /// The rules of operators. Fingerprints of earlier rules of grouping are those of the present ones.
@@ -81,19 +82,15 @@ struct CrashWatch: Sendable {
     _ groups: [String: CrashGroup], of all: [CrashState]
   ) async throws(StoreFailure) -> [String: CrashState] {
     let now = collector.time.unixMilliseconds
-    var found: [String: CrashState] = [:]
-    for var state in all {
-      let fingerprint = try await index.fingerprint(of: state, in: collector.store)
-      if let group = groups[fingerprint] {
-        let condition = state.condition(
-          versions: group.versions, count: group.count, devices: group.devices.count, now: now)
-        if condition != state.condition {
-          try await note(state, condition, group, now)
-          (state.condition, state.regressedTime) = (condition, now)
-        }
+    var found = try await index.newest(all, in: collector.store)
+    for (fingerprint, since) in await index.since {
+      guard let group = groups[fingerprint], var state = found[fingerprint], state.isSameChange(as: since.state) else {
+        continue
       }
-      // A state of earlier rules stays under its fingerprint; what an operator said since is newer.
-      if let other = found[fingerprint], other.changedTime > state.changedTime { continue }
+      let condition = since.condition(at: now)
+      guard condition != state.condition else { continue }
+      try await note(state, condition, group, now)
+      (state.condition, state.regressedTime) = (condition, now)
       found[fingerprint] = state
     }
     let conditions = found.values.map(\.condition)
@@ -121,7 +118,7 @@ struct CrashWatch: Sendable {
   func look() async throws(StoreFailure) -> Bool {
     let all = try await states.all()
     let isOutdated = await index.isOutdated()
-    let isDue = try await states([:], of: all).values.contains { [.resolved, .ignored].contains($0.condition) }
+    let isDue = try await states([:], of: all).values.contains(where: \.isJudged)
     guard isOutdated || isDue || collector.options.debuginfod != nil else { return false }
     return try await groups().newest == nil
   }

@@ -73,7 +73,7 @@ struct CrashAPI: PageAnswers {
     let group = try Self.group(request.parts.first ?? "", in: found)
     let state = found.states[group.fingerprint]
     let summary = group.summary(since: now - Self.fortnight, until: now + 1, buckets: Self.trendBuckets)
-    let trendEnd = (now / CrashGroup.hour + 1) * CrashGroup.hour
+    let trendEnd = (now / CrashTimes.hour + 1) * CrashTimes.hour
     return PageAPI.json(
       of: group.details(Self.described(summary, state)).adding([
         "comments": state?.facts.comments ?? [], "trendEnd": trendEnd, "isWhole": found.newest != nil,

@@ -143,7 +143,7 @@ struct ReleaseAPI: PageAnswers {
     let own = found.all.values.filter { $0.versions[name] != nil && $0.namespaces.contains(release.namespace) }
     let regressed = own.count { group in
       guard let state = found.states[group.fingerprint], state.condition == .regressed else { return false }
-      return group.versions[name]?.lastHappened ?? 0 > state.changedTime
+      return group.hasCrashed(in: name, since: state.changedTime)
     }
     return JSONValue(["new": own.count { $0.versions.count == 1 }, "regressed": regressed])
   }

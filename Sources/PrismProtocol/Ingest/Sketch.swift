@@ -10,7 +10,7 @@ public struct Sketch: Equatable, Sendable {
   public static let bucketsMax = 320
   private static let scales = -3...7
 
-  /// Every count ends here: the counts of others are merged, and none of their sums is to pass what an integer holds.
+  /// Every count ends here: the counts of others are merged, and no sum of them may pass what an integer holds.
   static let countMax = 1 << 53
 
   /// The numbers that were added, 2^53 at most.

@@ -1,5 +1,6 @@
 import Foundation
 import PrismBase
+import PrismConfig
 import PrismEngine
 import PrismHTTP
 import PrismProtocol

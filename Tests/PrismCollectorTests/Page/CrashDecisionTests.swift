@@ -9,10 +9,11 @@ struct CrashDecisionTests {
     var condition = CrashState.Condition.resolved
     var build: String?
     var known: [String] = []
-    /// The name of the build that crashed, the id of its newest report, and when its last crash happened.
+    /// The name of the build that crashed, the id of its first report, and when it happened.
     var name = "till 1.0", report: Int64 = 11, happened: Int64 = 1000
     var ignored: CrashFacts.Ignored?
-    var count = 10
+    /// They have ids in a row.
+    var crashes = 1, devices = 1
     let expected: CrashState.Condition
   }
 
@@ -50,21 +51,25 @@ struct CrashDecisionTests {
     Case(testDescription: "an open group", condition: .open, expected: .open),
     Case(testDescription: "a regressed group", condition: .regressed, happened: 0, expected: .regressed),
     Case(
-      testDescription: "ignored, one less", condition: .ignored, ignored: .init(count: 8, more: 3), expected: .ignored),
+      testDescription: "ignored, one less", condition: .ignored, ignored: .init(more: 3), crashes: 2, expected: .ignored
+    ),
     Case(
-      testDescription: "ignored, as many more", condition: .ignored, ignored: .init(count: 8, more: 2), expected: .open),
-    Case(
-      testDescription: "ignored, one device less", condition: .ignored, ignored: .init(devices: 2, moreDevices: 3),
-      expected: .ignored),
-    Case(
-      testDescription: "ignored, as many devices more", condition: .ignored, ignored: .init(devices: 2, moreDevices: 2),
+      testDescription: "ignored, as many more", condition: .ignored, ignored: .init(more: 3), crashes: 3,
       expected: .open),
+    Case(
+      testDescription: "ignored, crashes that were there before", condition: .ignored, report: 1,
+      ignored: .init(more: 1, moreDevices: 1), crashes: 10, devices: 10, expected: .ignored),
+    Case(
+      testDescription: "ignored, one device less", condition: .ignored, ignored: .init(moreDevices: 3), crashes: 9,
+      devices: 2, expected: .ignored),
+    Case(
+      testDescription: "ignored, as many devices more", condition: .ignored, ignored: .init(moreDevices: 3),
+      crashes: 3, devices: 3, expected: .open),
     Case(testDescription: "ignored until later", condition: .ignored, ignored: .init(until: 5001), expected: .ignored),
     Case(testDescription: "ignored until now", condition: .ignored, ignored: .init(until: 5000), expected: .open),
     Case(
       testDescription: "ignored until the first of both", condition: .ignored,
-      ignored: .init(count: 0, more: 5, until: 9000),
-      expected: .open),
+      ignored: .init(more: 1, until: 9000), expected: .open),
   ]
 
   @Test("a state changes by what happened since, in builds that have the fix", arguments: cases)
@@ -72,19 +77,42 @@ struct CrashDecisionTests {
     var state = CrashState(
       fingerprint: "f", condition: test.condition, who: "boss", changedTime: 1000, report: 10, build: test.build)
     (state.facts.builds, state.facts.ignored) = (test.known, test.ignored)
-    let tally = CrashTally(count: 1, lastTime: 4000, lastReport: test.report, lastHappened: test.happened)
-    #expect(state.condition(versions: [test.name: tally], count: test.count, devices: 4, now: 5000) == test.expected)
+    var since = CrashSince(state)
+    for place in 0..<Int64(test.crashes) {
+      let device = "d\(place % Int64(test.devices))"
+      since.count(Self.crash(test.name, report: test.report + place, happened: test.happened, device: device), 1)
+    }
+    #expect(since.condition(at: 5000) == test.expected)
+  }
+
+  private static func crash(_ name: String, report: Int64, happened: Int64, device: String = "d") -> CrashReport {
+    CrashReport(
+      StoredReport(
+        id: report, device: device, namespace: "prism", kind: "meta", type: "appCrash", reportID: "r\(report)",
+        createdTime: nil, receivedTime: happened, packetID: "", chainIsBroken: false,
+        meta: Array(#"{"APP_NAME":"\#(name)"}"#.utf8)))
+  }
+
+  @Test("a crash that is taken out of its group takes no other crash with it")
+  func takenOut() {
+    var since = CrashSince(
+      CrashState(fingerprint: "f", condition: .resolved, who: "", changedTime: 1000, report: 10, build: "till 1.0"))
+    let crashes = [11, 12].map { Self.crash("till 1.0", report: $0, happened: 1000 + $0) }
+    for crash in crashes { since.count(crash, 1) }
+    since.count(crashes[1], -1)
+    #expect(since.condition(at: 5000) == .regressed)
+    since.count(crashes[0], -1)
+    #expect(since.condition(at: 5000) == .resolved)
   }
 
   @Test("two crashes of two builds are not taken for one that is late and one that has the fix")
   func apart() {
     let state = CrashState(
       fingerprint: "f", condition: .resolved, who: "", changedTime: 1000, report: 10, build: "till 2.0")
-    let versions = [
-      "till 1.0": CrashTally(count: 1, lastTime: 4000, lastReport: 12, lastHappened: 3000),
-      "till 2.0": CrashTally(count: 1, lastTime: 4000, lastReport: 13, lastHappened: 500),
-    ]
-    #expect(state.condition(versions: versions, count: 2, devices: 1, now: 5000) == .resolved)
+    var since = CrashSince(state)
+    since.count(Self.crash("till 1.0", report: 12, happened: 3000), 1)
+    since.count(Self.crash("till 2.0", report: 13, happened: 500), 1)
+    #expect(since.condition(at: 5000) == .resolved)
   }
 
   @Test(

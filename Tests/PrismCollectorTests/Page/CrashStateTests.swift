@@ -232,7 +232,7 @@ struct CrashStateTests {
     facts.assignee = .init(text: "Ann", who: "operator é", time: 8)
     facts.link = .init(text: "https://tickets/7", who: "boss", time: 9)
     facts.add(.init(text: "a \"leak\"", who: "boss", time: 10))
-    facts.ignored = .init(count: 3, devices: 2, more: 100, moreDevices: 7, until: 1 << 50)
+    facts.ignored = .init(more: 100, moreDevices: 7, until: 1 << 50)
     facts.rule = .into("0123456789abcdef")
     facts.sample = 5
     var state = CrashState(

@@ -137,4 +137,102 @@ struct CrashTests {
     let group = try #require(try await rig.json("/crashes", [("since", "0")])["groups"]?.array?.first)
     #expect(group["frame"] == "total ()" && group["count"] == 1 && group["devices"] == 1)
   }
+
+  private static func crash(
+    _ numbers: [Int], _ reason: String, device: String = "d", namespace: String = "prism", payload: String? = nil,
+    members: String = ""
+  ) throws -> OpenedPacket {
+    try StoreRig.packet(
+      numbers, device: device, namespace: namespace, type: "appCrash", payload: payload.map { Array($0.utf8) },
+      members: { #""reason":"\#(reason)\#(Self.letters($0))"\#(members)"# })
+  }
+
+  /// Digits are no part of a key.
+  private static func letters(_ number: Int) -> String {
+    String(decoding: String(number).utf8.map { $0 + 49 }, as: UTF8.self)
+  }
+
+  @Test("crashes of two users of a device are two, also if their reports have one id")
+  func users() async throws {
+    let rig = try PageRig()
+    for user in 0...1 {
+      _ = try await rig.collector.store.take(
+        Self.crash([7], "leak", members: #","SYS_PEER_UID":"\#(user)","frames":["f\#(user) ()"]"#))
+    }
+    let found = try await rig.json("/crashes", [("since", "0")])
+    #expect(found["count"] == 2 && found["total"] == 2)
+  }
+
+  @Test("a crash is on the day it happened, also in the first and last time of its group, and in no time without it")
+  func happened() async throws {
+    let rig = try PageRig()
+    let (now, day) = (rig.rig.time.unixMilliseconds, Int64(86_400_000))
+    let crash = { (number: Int64, payload: String?) in
+      _ = try await rig.collector.store.take(
+        StoreRig.packet([Int(number)], type: "appCrash", payload: payload.map { Array($0.utf8) }))
+    }
+    let group = { (query: [(name: String, value: String)]) in
+      try await rig.json("/crashes", [("since", String(now - 14 * day))] + query)["groups"]?.array?.first
+    }
+    try await crash(now - 3 * day, nil)
+    let found = try #require(try await group([]))
+    #expect(found["firstTime"] == .int(now - 3 * day) && found["lastTime"] == .int(now - 3 * day))
+    #expect(found["trend"]?.array?.last == 0 && found["count"] == 1)
+    #expect(try await group([("until", String(now - 2 * day))])?["count"] == 1)
+    #expect(try await rig.json("/crashes", [("since", String(now - 2 * day))])["total"] == 0)
+    try await crash(now - day, nil)
+    #expect(try await group([])?["lastTime"] == .int(now - day))
+    // Its payload leads it to another group.
+    try await crash(now - day, "#0 total ()")
+    let groups = try await rig.json("/crashes", [("since", "0")])["groups"]?.array ?? []
+    #expect(groups.compactMap { $0["lastTime"] } == [.int(now - day), .int(now - 3 * day)])
+    #expect(groups.allSatisfy { $0["devices"] == 1 && $0["count"] == 1 })
+  }
+
+  @Test("a payload that comes long after its meta is one crash with it")
+  func far() async throws {
+    let rig = try PageRig()
+    let store = rig.collector.store
+    _ = try await store.take(Self.crash([1], "far", members: #","frames":["far ()"]"#))
+    for first in stride(from: 10, to: 9010, by: 1000) {
+      _ = try await store.take(
+        Self.crash(Array(first..<first + 1000), "same", device: "e", members: #","frames":["e ()"]"#))
+    }
+    _ = try await store.take(Self.crash([1], "far", payload: "core", members: #","frames":["far ()"]"#))
+    let groups = try await rig.json("/crashes", [("since", "0")])["groups"]?.array ?? []
+    #expect(groups.compactMap { $0["total"]?.int }.sorted() == [1, 9000])
+  }
+
+  @Test(
+    "a namespace with many groups takes no place of another one's; its groups that crashed longest ago give theirs up")
+  func places() async throws {
+    let rig = StoreRig()
+    let (store, index) = (MemoryPacketStore(), CrashIndex(.everything, groupsMax: 20))
+    let take = { (numbers: ClosedRange<Int>, namespace: String, device: String) in
+      _ = try await store.take(Self.crash(Array(numbers), namespace, device: device, namespace: namespace))
+      #expect(try await index.refresh(store, time: rig.time))
+    }
+    try await take(1...3, "shop", "d")
+    try await take(10...99, "lab", "e")
+    try await take(4...5, "shop", "d")
+    try await take(100...109, "lab", "e")
+    let groups = await index.groups.values.sorted { $0.firstReport < $1.firstReport }
+    #expect(groups.count <= 20 && groups.prefix(3).allSatisfy { $0.namespaces == ["shop"] })
+    #expect(groups.count { $0.namespaces == ["shop"] } == 5 && groups.last?.reason == "lab\(Self.letters(109))")
+    #expect(await index.leftOut == 105 - groups.count)
+  }
+
+  @Test("groups of several namespaces give up places, too, once they take all")
+  func sharedPlaces() async throws {
+    let rig = StoreRig()
+    let (store, index) = (MemoryPacketStore(), CrashIndex(.everything, groupsMax: 20))
+    for number in 0..<60 {
+      for namespace in ["shop", ["lab", "till", "kiosk"][number % 3]] {
+        _ = try await store.take(Self.crash([number], "x", device: namespace, namespace: namespace))
+      }
+      #expect(try await index.refresh(store, time: rig.time))
+    }
+    #expect(await index.groups.count <= 20)
+    #expect(await index.groups.values.contains { $0.reason == "x\(Self.letters(59))" && $0.count == 2 })
+  }
 }
