@@ -14,8 +14,7 @@ final class InputClient: Sendable {
   let descriptor: Int32
   private let queue = DispatchQueue(label: "prism.test.input")
 
-  /// - Parameter receiveBytes: that its kernel takes and it does not read.
-  init(_ place: Place, receiveBytes: Int32? = nil) throws {
+  init(_ place: Place) throws {
     let connected: Int32
     switch place {
     case .unix(let path):
@@ -24,9 +23,6 @@ final class InputClient: Sendable {
       connected = address.withPointer { [descriptor] in connect(descriptor, $0, $1) }
     case .tcp(let port):
       descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-      if var receiveBytes {
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBytes, socklen_t(MemoryLayout<Int32>.size))
-      }
       var address = sockaddr_in()
       address.sin_family = sa_family_t(AF_INET)
       address.sin_port = port.bigEndian
@@ -43,18 +39,6 @@ final class InputClient: Sendable {
   }
 
   deinit { close(descriptor) }
-
-  /// Its kernel acknowledges what came over TCP, and does not wait for more.
-  func acknowledge() {
-    var now: Int32 = 1
-    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_QUICKACK, &now, socklen_t(MemoryLayout<Int32>.size))
-  }
-
-  /// Ends a TCP connection with a reset, as balancers do.
-  func reset() {
-    var nowhere = sockaddr()
-    connect(descriptor, &nowhere, socklen_t(MemoryLayout<sockaddr>.size))
-  }
 
   func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 

@@ -27,8 +27,6 @@ final class RecordingSink: ReportSink {
     var stored: [StoredReport] = []
     var failure: Refusal?
     var lines: [String] = []
-    /// Commits that wait; nil: they go on.
-    var held: [@Sendable () -> Void]?
   }
   private let inner: any ReportSink
   private let state = Mutex(State())
@@ -44,30 +42,12 @@ final class RecordingSink: ReportSink {
       Task { whenDone(.failed(failure)) }
       return
     }
-    let commit = { @Sendable [self] in
-      inner.append(batches, notes: notes) { outcome in
-        if case .committed(let outcomes) = outcome {
-          for (batch, outcome) in zip(batches, outcomes) { self.note(batch, outcome) }
-        }
-        whenDone(outcome)
+    inner.append(batches, notes: notes) { outcome in
+      if case .committed(let outcomes) = outcome {
+        for (batch, outcome) in zip(batches, outcomes) { self.note(batch, outcome) }
       }
+      whenDone(outcome)
     }
-    let isHeld = state.withLock { state in
-      state.held?.append(commit)
-      return state.held != nil
-    }
-    if !isHeld { commit() }
-  }
-
-  func hold() { state.withLock { $0.held = [] } }
-  var isHolding: Bool { state.withLock { $0.held?.isEmpty == false } }
-
-  func release() {
-    let held = state.withLock { state in
-      defer { state.held = nil }
-      return state.held ?? []
-    }
-    for commit in held { commit() }
   }
 
   func note(_ key: String, of namespace: NamespaceName) async -> [UInt8]? { await inner.note(key, of: namespace) }
@@ -112,24 +92,6 @@ struct InputRig {
     return snapshot
   }
 
-  /// A server that listens. - Parameter path: of the ingest socket.
-  static func serving(_ engine: Engine, _ sink: RecordingSink, at path: String) async throws -> InputRig {
-    let server = try IngestServer(
-      listener: try UnixListener(path: path, mode: 0o600), sink: sink, snapshot: { engine.hub.current },
-      facts: HostFacts(deviceID: "device", systemVersion: "Linux"), version: "9.9", feed: engine.feed,
-      inputs: OtherInputs(log: Logger { sink.say($0) }) { engine.hub.current },
-      log: Logger { sink.say($0) })
-    await server.start()
-    try await server.listen(engine.hub.current.daemon)
-    return InputRig(server: server, sink: sink, engine: engine, path: path)
-  }
-
-  /// Stops the server in order, and starts another one over the same store. The test stops that one.
-  func restarted() async throws -> InputRig {
-    await server.stop()
-    return try await Self.serving(engine, sink, at: path)
-  }
-
   func port(_ entrance: Entrance) async throws -> UInt16 {
     guard let port = await server.port(of: entrance) else { throw InputClient.Failure(code: ENOTCONN) }
     return port
@@ -142,10 +104,19 @@ func withInputRig(
   let delivery = DeliveryRig()
   let engine = try await delivery.engine(InputRig.snapshot(change))
   let sink = RecordingSink(engine.sink)
-  let rig = try await InputRig.serving(engine, sink, at: delivery.folder + "/ingest.sock")
+  let path = delivery.folder + "/ingest.sock"
+  let server = try IngestServer(
+    listener: try UnixListener(path: path, mode: 0o600), sink: sink, snapshot: { engine.hub.current },
+    facts: HostFacts(deviceID: "device", systemVersion: "Linux"), version: "9.9", feed: engine.feed,
+    inputs: OtherInputs(log: Logger { sink.say($0) }) { engine.hub.current },
+    log: Logger { sink.say($0) })
+  await server.start()
+  try await server.listen(engine.hub.current.daemon)
   let result: Result<Void, any Error>
-  do { result = .success(try await body(rig)) } catch { result = .failure(error) }
-  await rig.server.stop()
+  do { result = .success(try await body(InputRig(server: server, sink: sink, engine: engine, path: path))) } catch {
+    result = .failure(error)
+  }
+  await server.stop()
   await engine.stop()
   try result.get()
 }

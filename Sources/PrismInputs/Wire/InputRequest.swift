@@ -90,7 +90,7 @@ package final class AnswerReceipt: Sendable {
   package enum State: Sendable {
     /// The connection is open, and the answer may still arrive.
     case open
-    /// The sender went on after the answer, ended the connection in order, or had all of it when the connection ended.
+    /// The sender went on after the answer, or ended the connection in order.
     case received
     /// The connection ended before, or the answer asked the sender to try again.
     case lost

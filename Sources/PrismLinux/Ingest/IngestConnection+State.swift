@@ -79,9 +79,10 @@ struct OwedAnswers {
     isAwaited = !hasInput
   }
 
-  /// Something came from the client. - Parameter hasAll: it reset the connection, and had all answers or not; nil: no reset.
-  mutating func hear(_ hasAll: Bool?) {
-    if let hasAll { end(hasAll ? .received : .lost) } else if isAwaited { end(.received) }
+  /// Something came from the client.
+  mutating func hear() {
+    guard isAwaited else { return }
+    end(.received)
   }
 
   /// No more is known of the answers.

@@ -83,8 +83,8 @@ final class IngestConnection {
   var wantsToWrite: Bool { watch?.writes == true }
 
   func close() {
-    let hasArrived = pauses.contains(.ended) || descriptor.hasArrived(isReset: false)  // in order: it has it
-    owed.end(hasArrived && !isHanded && unsentBytes == 0 && !descriptor.isLost(isAnswered: true) ? .received : .lost)
+    let isTaken = !isHanded && unsentBytes == 0 && !peerClosedRead && !descriptor.isLost(isAnswered: true)
+    owed.end(isTaken ? .received : .lost)
     isGone = true
     watch?.end()
     watch = nil
@@ -137,7 +137,6 @@ extension IngestConnection {
     while unsentBytes > 0 && !peerClosedRead {
       guard let count = descriptor.write(outbound[sentBytes...]) else {
         peerClosedRead = true
-        owed.end(.lost)
         conversation?.value.isRead = false
         break
       }
@@ -190,7 +189,7 @@ extension IngestConnection {
   }
 
   /// The client sent something, or reset the connection.
-  func hear(isReset: Bool) { owed.hear(isReset ? unsentBytes == 0 && descriptor.hasArrived(isReset: true) : nil) }
+  func hear(isReset: Bool) { if isReset { owed.end(.lost) } else { owed.hear() } }
 
   /// Goes on with what was read before.
   func consumeHeld(within turn: inout WorkTurn, unixMilliseconds now: Int64) {

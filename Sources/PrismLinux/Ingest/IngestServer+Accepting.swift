@@ -63,7 +63,7 @@ extension IngestServer {
     counts.acceptedConnections += 1
     lastID += 1
     let connection = IngestConnection(
-      id: lastID, entrance: entrance, userID: userID, descriptor: SharedDescriptor(descriptor, isTCP: entrance.isTCP))
+      id: lastID, entrance: entrance, userID: userID, descriptor: SharedDescriptor(descriptor))
     connection.routes = HTTPRoutes(input: otherInputs.otlp, isAlone: entrance == .otlp)
     guard connection.activate(in: loop) else { return shortage(String(cString: strerror(errno))) }
     if let stream = otherInputs.makeStream(entrance) { connection.speak(stream) }

@@ -3,8 +3,7 @@ import Glibc
 /// A connection's descriptor, closed with the last reference to it.
 final class SharedDescriptor: Sendable {
   let number: Int32
-  private let isTCP: Bool
-  init(_ number: Int32, isTCP: Bool = false) { (self.number, self.isTCP) = (number, isTCP) }
+  init(_ number: Int32) { self.number = number }
   deinit { close(number) }
 
   /// - Returns: the bytes read, 0 at the end, -1 with `errno`.
@@ -38,14 +37,7 @@ extension SharedDescriptor {
   func isLost(isAnswered: Bool) -> Bool {
     let hangup = Int16(POLLERR) | (isAnswered ? 0 : Int16(POLLHUP) | 0x2000)  // POLLRDHUP
     var entry = pollfd(fd: number, events: Int16(POLLIN) | 0x2000, revents: 0)
-    return poll(&entry, 1, 0) > 0 && entry.revents & hangup != 0 && !(isAnswered && hasArrived(isReset: true))
-  }
-
-  /// Whether the other end has all that was written: over TCP its kernel acknowledged it, else its program read it.
-  /// - Parameter isReset: by the other end. A Unix socket is reset by a program that closes it before it read all.
-  func hasArrived(isReset: Bool) -> Bool {
-    var bytes: Int32 = 0
-    return (isTCP || !isReset) && ioctl(number, UInt(TIOCOUTQ), &bytes) == 0 && bytes == 0
+    return poll(&entry, 1, 0) > 0 && entry.revents & hangup != 0
   }
 
   /// The first unread byte; nil if there is no unread byte.
