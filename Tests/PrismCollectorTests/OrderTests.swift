@@ -220,7 +220,8 @@ struct OrderTests {
     #expect(try await isDuplicate(post(second, n: 2)) == false)
     // Its predecessor is stored, and then comes damaged.
     #expect(try await isDuplicate(post(third, n: 3, after: second.packetID)) == false)
-    try await refuse(second)
+    let damaged = try CollectorTests.request(second, metas: ["{no object"])
+    #expect(try isDuplicate(await collector.answer(damaged)) == true, "it was taken")
     #expect(try await isDuplicate(post(third, n: 3, after: second.packetID)) == true)
     let fourth = try await post(CollectorTests.context(.meta), n: 4, after: second.packetID)
     #expect(try isDuplicate(fourth) == false, "the store knows better")

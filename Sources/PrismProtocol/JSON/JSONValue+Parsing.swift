@@ -1,3 +1,5 @@
+import PrismBase
+
 /// Why a text is not JSON, and at which byte of it (from 0). The text itself is never quoted.
 public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rule of JSON that is broken.
@@ -84,14 +86,16 @@ private struct JSONTreeReader {
   }
 
   private mutating func members(_ text: Span<UInt8>, depth: Int) throws(JSONError) -> [JSONValue.Member] {
-    var (members, keys): ([JSONValue.Member], Set<String>) = ([], [])
+    var (members, keys): ([JSONValue.Member], Set<ExactText>) = ([], [])
     guard try scanner.enter(text, close: UInt8(ascii: "}"), depth: depth) else { return members }
     repeat {
       _ = scanner.next(text)
       let start = scanner.position
       let name = try scanner.key(text)
       let key = try checked(name, from: start, in: text)
-      guard keys.insert(key).inserted || allowsDuplicateKeys else { throw JSONError("a key occurs twice", at: start) }
+      guard keys.insert(ExactText(key)).inserted || allowsDuplicateKeys else {
+        throw JSONError("a key occurs twice", at: start)
+      }
       members.append(JSONValue.Member(key, try value(text, depth: depth + 1)))
     } while try scanner.another(text, close: UInt8(ascii: "}"))
     return members

@@ -193,7 +193,7 @@ struct OTLPOutputTests {
     let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)", encoding: .json))
     status.withLock { $0 = 503 }
     let some = try await Self.reports([1, 2])
-    await #expect(throws: OutputFailure("/v1/logs answers 503: it is tried again")) {
+    await #expect(throws: OutputFailure("/v1/logs answers 503 (application/x-protobuf): it is tried again")) {
       try await output.deliver(some)
     }
     status.withLock { $0 = 200 }

@@ -389,7 +389,8 @@ struct TeamTests {
     let padding = "a != " + String(repeating: "x", count: 600)
     _ = await rig.ask(Rig.alpha, "/api/v1/export", [("format", "csv"), ("meta", padding), ("namespace", "alpha")])
     await rig.collector.access.audit?.write()
-    let exports = try await rig.json(nil, "/reports", [("namespace", "prism-audit"), ("type", "prism-audit-export")])
+    let exports = try await rig.json(
+      nil, "/reports", [("namespace", "prism-audit"), ("meta", "path = /api/v1/export")])
     #expect(exports["reports"]?.array?.first?["meta"]?["query"]?.string?.hasSuffix("namespace=alpha") == true)
     let page = try await rig.json(nil, "/reports", [("namespace", "prism-audit"), ("limit", "1000")])["reports"]?.array
     #expect(page?.count == AuditLog.entriesMax && page?.first?["meta"]?["leftOut"] == 7)
