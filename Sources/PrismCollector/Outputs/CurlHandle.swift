@@ -29,7 +29,7 @@ final class CurlHandle {
   ///   - method: nil: POST.
   ///   - unixSocket: the path of the socket that it goes through; nil: over TCP.
   ///   - header: of the answer, that the caller wants.
-  ///   - takesHead: the head of an answer is one: its body is for nobody, and need not end.
+  ///   - takesHead: the head of an answer is one: its body is not read, and need not end.
   func post(
     _ body: [UInt8], to url: String, headers: [String], timeout: Duration, method: String? = nil,
     unixSocket: String? = nil, header: String? = nil, takesHead: Bool = false, answerBytesMax: Int = answerBytesMax

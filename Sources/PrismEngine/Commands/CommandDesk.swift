@@ -11,7 +11,7 @@ import PrismStore
 public actor CommandDesk {
   /// Commands of one namespace that may wait for their turn.
   static let waitingMax = 64
-  /// Commands of one namespace that are remembered; with more of them those that expired are forgotten.
+  /// Commands of one namespace that are remembered, as the server's clock may go back; with more, expired ones are forgotten.
   static let marksMax = 1000
   /// Commands of all namespaces that are carried out at a time.
   private static let runningMax = 4
@@ -98,7 +98,6 @@ public actor CommandDesk {
     for record in over { try await end(answer(.failed, "interrupted"), "interrupted", record, namespace) }
     guard let judge = judge(namespace) else { return }
     let (marks, forgottenThrough) = try await store.commandMarks(of: namespace)
-    // While there is room they stay: the server's clock may go back.
     let forgotten = marks.count < Self.marksMax ? [:] : marks.filter { $0.value.expires <= judge.now }
     if !forgotten.isEmpty { try await store.forget(forgotten, of: namespace) }
     var (waiting, remembered): ([Waiting], Int) = ([], marks.count - forgotten.count)

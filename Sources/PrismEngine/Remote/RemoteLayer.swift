@@ -57,8 +57,8 @@ struct RemoteLayer: Sendable, Equatable {
 
   /// Applies `document`. A configuration that was taken back stays so until the server sends another one for that
   /// namespace.
-  /// - Parameter isWhole: it answers the question for everything. What it does not name goes only if it is of the store that
-  ///   gave the count, or if no count is known: another store never had it.
+  /// - Parameter isWhole: it answers the question for everything. Namespaces that it does not name go only if it is of the
+  ///   store that gave the count, or if no count is known: another store never had them.
   func with(_ document: RemoteDocument, isWhole: Bool) -> RemoteLayer {
     var result = self
     if isWhole, updateTime == nil || store == document.store { result.offered = [:] }

@@ -42,7 +42,7 @@ struct CommandBook: PlainOperations {
 
   private static let forgottenKey = "commands.forgotten"
 
-  /// Commands that expire up to this time may have begun and be forgotten: none of them begins. Milliseconds since 1970.
+  /// Commands that expire up to this time may have begun and be forgotten: no such command begins. Milliseconds since 1970.
   func forgottenThrough(_ namespace: NamespaceName) throws(SQLiteError) -> Int64 {
     try transaction.note(namespace, Self.forgottenKey).flatMap { Int64(String(decoding: $0, as: UTF8.self)) } ?? 0
   }
