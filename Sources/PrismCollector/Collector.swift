@@ -113,10 +113,7 @@ public final class Collector: Sendable {
     } catch {
       var refusal = error
       if isProven { refusal.sender = known?.context }
-      if refusal.isForGood, let known, known.context.kind.isReport,
-        (try? await store.has(known.context.packetID, of: StreamID(known.context))) == true
-      {
-        // It was taken under other limits, as by a replica with more memory: its sender must not split it now.
+      if refusal.isForGood, let known, known.context.kind.isReport, try await hasTaken(known) {
         counts.count(known.context.namespace, outcome: "duplicate", reports: 0, bytes: request.body.count)
         return try await accepted(known, isDuplicate: true)
       }
@@ -129,6 +126,15 @@ public final class Collector: Sendable {
         refusal.verdict = try? openers.receipt(for: known, answer: Array(refusal.text.utf8), refusal: refusal.status)
       }
       throw refusal
+    }
+  }
+
+  /// Whether a packet was taken under other limits, as by a replica with more memory: its sender must not split it now.
+  /// - Throws: 503 if the store does not say: a refusal would be for good.
+  private func hasTaken(_ packet: Delivery) async throws(CollectorRefusal) -> Bool {
+    do throws(StoreFailure) { return try await store.has(packet.context.packetID, of: StreamID(packet.context)) } catch
+    {
+      throw CollectorRefusal.unreadable
     }
   }
 

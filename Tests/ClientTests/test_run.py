@@ -16,9 +16,9 @@ class RunTests(unittest.TestCase):
         self.addCleanup(stack.close)
         self.rig = stack.enter_context(Rig({"jobs": "monitorList: [{type: backup, isUploadPayload: true}]\n"}))
 
-    def command(self, *words: str, kind: str = "backup") -> list[str]:
+    def command(self, *words: str, kind: str = "backup", deadline: str = "60") -> list[str]:
         return [str(PROGRAMS / "prismctl"), "run", "--ingest", self.rig.ingest, "--namespace", "jobs", "--type", kind,
-                "--deadline", "60", *words]
+                "--deadline", deadline, *words]
 
     def run_program(self, *words: str, **more: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(self.command(*words, **more), capture_output=True, timeout=120, env=self.environment)
@@ -76,7 +76,7 @@ class RunTests(unittest.TestCase):
 
     def test_without_a_daemon_the_report_is_spooled(self) -> None:
         self.rig.end_daemon()
-        ran = self.run_program("--deadline", "0", "--", "sh", "-c", "exit 5")
+        ran = self.run_program("--", "sh", "-c", "exit 5", deadline="0")
         self.assertEqual(ran.returncode, 5, "the program's exit code stays")
         self.assertIn(b"sent by a later program", ran.stderr)
         self.rig.start_daemon()
@@ -88,14 +88,15 @@ class RunTests(unittest.TestCase):
         self.assertEqual(codes.count(5), 1)
 
     def test_what_is_wrong_is_said(self) -> None:
-        for words, code, text in (
-            (["--", "/nowhere/program"], 127, b"not run"),
-            (["--", "/etc/passwd"], 126, b"not run"),
-            (["--deadline", "x", "--", "true"], 64, b"--deadline"),
-            ([], 64, b"usage"),
+        for words, deadline, code, text in (
+            (["--", "/nowhere/program"], "60", 127, b"not run"),
+            (["--", "/etc/passwd"], "60", 126, b"not run"),
+            (["--", "true"], "x", 64, b"--deadline: 0 to 3600 seconds"),
+            (["--deadline", "0", "--", "true"], "60", 64, b"given twice"),
+            ([], "60", 64, b"usage"),
         ):
-            with self.subTest(words=words):
-                ran = self.run_program(*words)
+            with self.subTest(words=words, deadline=deadline):
+                ran = self.run_program(*words, deadline=deadline)
                 self.assertEqual(ran.returncode, code, ran.stderr)
                 self.assertIn(text, ran.stderr)
         ran = self.run_program("--", "true", kind="unknown")

@@ -14,8 +14,8 @@ final class AuditLog: Sendable {
   /// Kinds of reads that wait to be stored, and as many kinds of the others beside them; further ones are counted.
   static let entriesMax = 1000
   private static let textBytesMax = 512
-  /// Of a parameter: one does not push the others out.
-  private static let valueBytesMax = 128
+  /// Of a parameter, and of all: as many conditions as are taken do not push the others out.
+  private static let (parameterBytesMax, queryBytesMax) = (72, 1024)
   private static let secondsOfReads = 60
 
   private struct Entry: Hashable {
@@ -46,13 +46,15 @@ final class AuditLog: Sendable {
     let type =
       isSignIn ? isRead ? nil : "signIn" : isRead ? request.path.hasSuffix("/export") ? "export" : "read" : "change"
     guard let type else { return }  // who is signed in
-    // Each refresh of a view has other times.
-    let query = request.query.filter { type != "read" || !["since", "until"].contains($0.name) }
+    // Each refresh of a view has other times. A parameter without a value says nothing.
+    let query = request.query.filter {
+      !$0.value.isEmpty && (type != "read" || !["since", "until"].contains($0.name))
+    }
     let entry = Entry(
       type: type, who: reader.name, role: reader.role.rawValue, address: request.peer.address,
       method: request.method.rawValue, path: text(request.path),
-      query: query.map { "\($0.name)=\($0.value)".cut(atBytes: Self.valueBytesMax) }.joined(separator: "&"),
-      status: status)
+      query: query.map { "\($0.name)=\($0.value)".cut(atBytes: Self.parameterBytesMax) }.joined(separator: "&")
+        .cut(atBytes: Self.queryBytesMax), status: status)
     let now = time.unixMilliseconds
     state.withLock { state in
       if type != "read" { state.isUrgent = true }
