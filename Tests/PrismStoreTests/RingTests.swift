@@ -13,10 +13,10 @@ import Testing
   @discardableResult
   private func keep(
     _ store: ReportStore, _ numbers: some Sequence<Int>, payload: [UInt8]? = nil, ids: [String]? = nil,
-    quota: StoreQuota = quota
+    quota: StoreQuota = quota, from user: UInt32 = 1000
   ) async throws -> BatchOutcome {
     let batch = rig.batch(
-      numbers, of: Rig.click, priority: .kept, payload: payload, ids: ids, quota: quota)
+      numbers, of: Rig.click, priority: .kept, payload: payload, ids: ids, quota: quota, from: user)
     guard case .committed(let outcomes) = await store.append([batch]) else { throw ModelFailure("not taken") }
     return outcomes[0]
   }
@@ -50,6 +50,38 @@ import Testing
     let ledger = try await store.ledger()
     #expect(ledger.isBalanced && ledger[.kept] == 10 && ledger[.overwritten] == 0)
     await store.close()
+  }
+
+  @Test(
+    "a user who keeps little loses nothing to one who floods, also over a restart, and each has the newest of its own",
+    arguments: [nil, 100], [false, true])
+  func users(payloadBytes: Int?, isRestarted: Bool) async throws {
+    var store: ReportStore? = try await rig.open()
+    let payload = payloadBytes.map { [UInt8](repeating: 7, count: $0) }
+    try await keep(store!, 0..<20, payload: payload, ids: (0..<20).map { "v\($0)" }, from: 1)
+    for round in 0..<400 {
+      if isRestarted, round % 100 == 50 {
+        await store?.close()
+        store = nil
+        store = try await rig.open()
+      }
+      let first = 1000 + round * 30
+      try await keep(
+        store!, first..<first + 30, payload: payload, ids: (0..<30).map { "f\(first + $0)" }, from: 2)
+      if round % 20 == 0 { try await keep(store!, [100 + round / 20], payload: payload, from: 3) }
+      let status = try #require(try await store!.status()[Rig.shop])
+      #expect(status.values.reduce(0) { $0 + $1.keptBytes } <= Self.bytesMax)
+    }
+    let numbers = try await kept(store!)
+    #expect(numbers.filter { $0 < 100 } == Array(0..<20), "the victim's")
+    #expect(numbers.filter { (100..<1000).contains($0) } == Array(100..<120), "of one who goes on keeping little")
+    let flooder = numbers.filter { $0 >= 1000 }
+    #expect(flooder == Array((flooder.first ?? 0)..<13_000) && flooder.count >= 30, "\(flooder.count)")
+    let again = try await keep(store!, 0..<20, ids: (0..<20).map { "v\($0)" }, from: 1)
+    #expect(again.exceptions.count == 20, "ids of kept reports are known")
+    let ledger = try await store!.ledger()
+    #expect(ledger.isBalanced)
+    await store!.close()
   }
 
   private func begin() async throws -> BatchOutcome {

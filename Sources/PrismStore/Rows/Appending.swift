@@ -169,7 +169,8 @@ struct Appending {
         let count = RowCount(rows: 1, bytes: row.metaBytes + (queue.kind.hasPayload ? row.payload?.count ?? 0 : 0))
         counts.merge([types[row.type]: count], uniquingKeysWith: +)
       }
-      ring.count(written.rows, bytes: written.bytes, counts, hasClientIDs: hasIDs, queue)
+      let owners = [RowOwner(userID: batch.userID): written.bytes]
+      ring.count(written.rows, owners, counts, hasClientIDs: hasIDs, queue)
     }
   }
 

@@ -5,7 +5,7 @@ import PrismSQLite
 /// held for long. It is emptied in whole segments, the oldest first, so that it costs little (docs/recorder.md).
 struct Ring: PlainOperations {
   /// Of its bound, in bytes and in hours, a segment takes one of this many shares.
-  private static let segmentsPerRing = 8
+  static let segmentsPerRing = 8
 
   let transaction: StoreTransaction
 
@@ -24,7 +24,8 @@ struct Ring: PlainOperations {
     }
   }
 
-  private func begin(_ queue: QueueID) throws(SQLiteError) {
+  func begin(_ queue: QueueID) throws(SQLiteError) {
+    if state[queue].segments.list.count >= RowSegments.countMax - 1 { try Segments(transaction).mergeSmallest(queue) }
     guard state[queue].segments.list.count < RowSegments.countMax || state[queue].segments.currentRing == nil else {
       return
     }
@@ -32,7 +33,11 @@ struct Ring: PlainOperations {
   }
 
   /// Rows were kept. They are in the current segment. - Parameter types: them by their types; nil: that is not counted.
-  func count(_ rows: Int, bytes: Int, _ types: [Int64: RowCount]?, hasClientIDs: Bool, _ queue: QueueID) {
+  /// - Parameter owners: their bytes by user.
+  func count(
+    _ rows: Int, _ owners: [RowOwner: Int], _ types: [Int64: RowCount]?, hasClientIDs: Bool, _ queue: QueueID
+  ) {
+    let bytes = owners.values.reduce(0, +)
     guard let place = state[queue].segments.lastPlace(isRing: true), rows > 0 || bytes != 0 else { return }
     if types != nil, state[queue].segments[place].kept?.rows == 0 { state[queue].segments[place].kept?.types = [:] }
     if let types {
@@ -43,82 +48,9 @@ struct Ring: PlainOperations {
     state[queue].ledger.stored += rows
     state[queue].ledger[.kept] += rows
     state[queue].segments[place].bytes += bytes
-    state[queue].segments.keep(rows, bytes: bytes, hasClientIDs: hasClientIDs, at: place)
+    state[queue].segments.keep(rows, owners, hasClientIDs: hasClientIDs, at: place)
     state[queue].lastSequence = state.nextSequence - 1
     transaction.touch(queue)
-  }
-
-  // MARK: Bounds
-
-  /// Overwrites the oldest segments of both kinds until the rest is within the bound.
-  func overwrite(_ queues: [QueueID], bytesMax: Int) throws(SQLiteError) {
-    while queues.reduce(0, { $0 + state[$1].segments.keptBytes }) > bytesMax, try overwriteOldest(queues) {}
-  }
-
-  /// - Returns: false: nothing is kept.
-  func overwriteOldest(_ queues: [QueueID]) throws(SQLiteError) -> Bool {
-    guard let oldest = oldest(queues) else { return false }
-    try overwrite(oldest.queue, at: oldest.place)
-    return true
-  }
-
-  private func oldest(_ queues: [QueueID]) -> (queue: QueueID, place: Int)? {
-    let first = queues.compactMap { queue in
-      state[queue].segments.list.firstIndex { ($0.kept?.rows ?? 0) > 0 }.map { (queue: queue, place: $0) }
-    }
-    return first.min { state[$0.queue].segments[$0.place].first < state[$1.queue].segments[$1.place].first }
-  }
-
-  /// Overwrites segments with a row that was held for longer than `hours`, and begins another segment after a share of them.
-  func age(_ queue: QueueID, hours: Int) throws(SQLiteError) {
-    let (held, now) = (transaction.memory.held, transaction.uptime)
-    let end = held.end(heldFor: 0, hours: hours, now)
-    while let place = state[queue].segments.list.firstIndex(where: { ($0.kept?.rows ?? 0) > 0 && $0.first < end }) {
-      try overwrite(queue, at: place)
-    }
-    let shareEnd = held.end(heldFor: 0, hours: hours / Self.segmentsPerRing, now)
-    if let current = state[queue].segments.currentRing, current.bytes > 0, current.first < shareEnd { try begin(queue) }
-  }
-
-  /// The kept rows of a segment go. Those that may leave, or are on their way, stay until they have left.
-  private func overwrite(_ queue: QueueID, at place: Int) throws(SQLiteError) {
-    let segment = state[queue].segments[place]
-    guard let kept = segment.kept else { return }
-    let others = state[queue].leaving(at: place)
-    if queue.kind == .meta, reports(queue.namespace) {
-      try note(try types(queue, at: place), .overwritten, queue.namespace)
-    }
-    let table = RowTable(queue, number: segment.number)
-    if kept.hasClientIDs { try freeClientIDs(others, queue, table) }
-    if others.isEmpty {
-      try Segments(transaction).clear(segment, table)
-      state[queue].segments.removeEmpty(at: place)
-    } else {
-      let deleted = try delete(between: IDRuns(union: [others, segment.spent]), table)
-      guard deleted == kept.rows else { throw .invalidContent }
-      state[queue].segments.keep(-kept.rows, bytes: -kept.bytes, at: place)
-      state[queue].segments[place].kept?.types = [:]
-    }
-    state[queue].ledger.move(kept.rows, from: .kept, to: .overwritten)
-    transaction.touch(queue)
-  }
-
-  private func delete(between runs: IDRuns, _ table: RowTable) throws(SQLiteError) -> Int {
-    var deleted = 0
-    for gap in runs.gaps where gap.after < gap.end - 1 {
-      try transaction.statement(.rows(.deleteRange, table)).run([":first": gap.after + 1, ":last": gap.end - 1])
-      deleted += transaction.database.connection.changes
-    }
-    return deleted
-  }
-
-  private func freeClientIDs(_ others: IDRuns, _ queue: QueueID, _ table: RowTable) throws(SQLiteError) {
-    var members = IDRuns()
-    for (row, key) in try transaction.clientIDs(in: table) where others.run(of: row) == nil {
-      try members.append(read: row)
-      try transaction.freeClientID(key, of: row, queue)
-    }
-    transaction.memory.noteDeparture(of: members, queue, to: .overwritten)
   }
 
   // MARK: Single rows
@@ -142,12 +74,13 @@ struct Ring: PlainOperations {
   func recount(_ members: IDRuns, _ queue: QueueID, isKept: Bool) throws(SQLiteError) -> [Int64: RowCount] {
     var all: [Int64: RowCount] = [:]
     for (place, run) in state[queue].segments.pieces(of: members) {
-      let found = try types(of: IDRuns(run), queue)
-      let change = isKept ? found : found.mapValues { -$0 }
-      let (rows, bytes) = (isKept ? run.count : -run.count, change.values.reduce(0) { $0 + $1.bytes })
+      let counts = try counts(of: IDRuns(run), queue)
+      let found = Dictionary(counts.map { ($0.type, $0.rows) }, uniquingKeysWith: +)
+      let owners = Dictionary(
+        counts.map { ($0.owner, isKept ? $0.rows.bytes : -$0.rows.bytes) }, uniquingKeysWith: +)
       // Whether a client gave an id of them is not known any more.
-      state[queue].segments.keep(rows, bytes: bytes, hasClientIDs: isKept, at: place)
-      state[queue].segments.keep(change, at: place)
+      state[queue].segments.keep(isKept ? run.count : -run.count, owners, hasClientIDs: isKept, at: place)
+      state[queue].segments.keep(isKept ? found : found.mapValues { -$0 }, at: place)
       all.merge(found, uniquingKeysWith: +)
     }
     transaction.touch(queue)
@@ -155,11 +88,40 @@ struct Ring: PlainOperations {
   }
 
   func types(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [Int64: RowCount] {
-    var types: [Int64: RowCount] = [:]
+    Dictionary(try counts(of: members, queue).map { ($0.type, $0.rows) }, uniquingKeysWith: +)
+  }
+
+  private func counts(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [OwnedRows] {
+    var counts: [OwnedRows] = []
     try transaction.forEachRun(of: members, queue, .typesOfRange) { (rows) throws(SQLiteError) in
-      try RowCount.read(rows, into: &types)
+      try read(rows, queue, into: &counts)
     }
-    return types
+    return counts
+  }
+
+  /// The kept rows of a segment: it costs some milliseconds.
+  func counts(_ queue: QueueID, at place: Int) throws(SQLiteError) -> [OwnedRows] {
+    let segment = state[queue].segments[place]
+    let table = RowTable(queue, number: segment.number)
+    var counts: [OwnedRows] = []
+    for gap in IDRuns(union: [state[queue].leaving(at: place), segment.spent]).gaps where gap.after < gap.end - 1 {
+      let rows = try transaction.statement(.rows(.typesOfRange, table)).bind([
+        ":first": gap.after + 1, ":last": gap.end - 1,
+      ])
+      try read(rows, queue, into: &counts)
+    }
+    return counts
+  }
+
+  private func read(_ rows: SQLiteStatement, _ queue: QueueID, into counts: inout [OwnedRows]) throws(SQLiteError) {
+    try rows.forEachRow(of: RowStatement.TypeColumn.self) { (row) throws(SQLiteError) in
+      let context = row.int64(.context)
+      counts.append(
+        OwnedRows(
+          type: row.int64(.type), context: context,
+          owner: try transaction.owner(context, namespace: queue.namespace) ?? .unknown,
+          rows: RowCount(rows: row.int(.rows), bytes: row.int(.size))))
+    }
   }
 
   // MARK: Looking at kept rows, and letting them go
@@ -266,18 +228,10 @@ extension Ring {
     try transaction.write(hour.note, RingHour.key, namespace)
   }
 
-  /// The kept rows of a segment by their types, counted if that is not known: it costs some milliseconds.
-  private func types(_ queue: QueueID, at place: Int) throws(SQLiteError) -> [Int64: RowCount] {
-    let segment = state[queue].segments[place]
-    if let types = segment.kept?.types { return types }
-    let table = RowTable(queue, number: segment.number)
-    var types: [Int64: RowCount] = [:]
-    for gap in IDRuns(union: [state[queue].leaving(at: place), segment.spent]).gaps where gap.after < gap.end - 1 {
-      let rows = try transaction.statement(.rows(.typesOfRange, table)).bind([
-        ":first": gap.after + 1, ":last": gap.end - 1,
-      ])
-      try RowCount.read(rows, into: &types)
-    }
+  /// The kept rows of a segment by their types, counted if that is not known.
+  func types(_ queue: QueueID, at place: Int) throws(SQLiteError) -> [Int64: RowCount] {
+    if let types = state[queue].segments[place].kept?.types { return types }
+    let types = Dictionary(try counts(queue, at: place).map { ($0.type, $0.rows) }, uniquingKeysWith: +)
     state[queue].segments[place].kept?.types = types
     return types
   }
@@ -323,11 +277,9 @@ extension Ring {
   }
 }
 
-extension RowCount {
-  /// - Parameter rows: of `RowStatement.typesOfRange`.
-  fileprivate static func read(_ rows: SQLiteStatement, into counts: inout [Int64: RowCount]) throws(SQLiteError) {
-    try rows.forEachRow(of: RowStatement.TypeColumn.self) { row in
-      counts.merge([row.int64(.type): RowCount(rows: row.int(.rows), bytes: row.int(.size))], uniquingKeysWith: +)
-    }
-  }
+/// Rows of one type and one context.
+struct OwnedRows {
+  let type: Int64, context: Int64
+  let owner: RowOwner
+  let rows: RowCount
 }

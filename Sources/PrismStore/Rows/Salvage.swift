@@ -78,7 +78,8 @@ struct Salvage: PlainOperations {
     let place = state[queue].segments.place(of: row.id)
     state[queue].segments[place].bytes += Int(row.size)
     state[queue].segments.keep(
-      1, bytes: Int(row.size), hasClientIDs: row.flags.contains(.clientID), at: place)
+      1, [.unknown: Int(row.size)], hasClientIDs: row.flags.contains(.clientID), at: place)
+    state[queue].segments[place].kept?.owners = nil
   }
 
   /// A page that is older than it should be may have rows that left since.

@@ -41,6 +41,28 @@ struct Segments: PlainOperations {
     if !queue.isInMemory { transaction.memory.hasNewNames = true }
   }
 
+  /// Moves the rows of the smallest two neighbours of the ring into one table: a user who holds little keeps its rows for long,
+  /// and they should not hold ever more tables.
+  func mergeSmallest(_ queue: QueueID) throws(SQLiteError) {
+    let segments = state[queue].segments
+    let places = segments.list.indices.filter { segments[$0].isRing && !segments.isCurrent($0) }
+    func bytes(_ place: Int) -> Int { segments[place].kept?.bytes ?? 0 }
+    let pairs = zip(places, places.dropFirst())
+    guard let (place, other) = pairs.min(by: { bytes($0.0) + bytes($0.1) < bytes($1.0) + bytes($1.1) }) else { return }
+    let (table, from) = (
+      RowTable(queue, number: segments[place].number), RowTable(queue, number: segments[other].number)
+    )
+    try transaction.prepare(
+      "INSERT INTO \(table.name) (\(queue.columns)) SELECT \(queue.columns) FROM \(from.name) ORDER BY id"
+    ).run()
+    let moved = transaction.database.connection.changes
+    try transaction.statement(.rows(.clear, from)).run()
+    guard transaction.database.connection.changes == moved else { throw .invalidContent }
+    transaction.database.forgetStatements(on: from)
+    state[queue].segments.merge(other, into: place)
+    transaction.touch(queue)
+  }
+
   // MARK: Delivered rows
 
   /// Notes the rows of an accepted packet as delivered. - Returns: false: they must be deleted.

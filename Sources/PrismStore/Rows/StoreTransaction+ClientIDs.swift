@@ -7,26 +7,28 @@ extension StoreTransaction {
   func clientIDs(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [(row: Int64, key: String)] {
     var result: [(row: Int64, key: String)] = []
     try forEachRun(of: members, queue, .clientIDsInRange) { (find) throws(SQLiteError) in
-      result += try clientIDs(find, queue.namespace)
+      result += try clientIDs(find, queue.namespace).map { ($0.row, $0.key) }
     }
     return result
   }
 
   /// Those of a whole table.
-  func clientIDs(in table: RowTable) throws(SQLiteError) -> [(row: Int64, key: String)] {
+  func clientIDs(in table: RowTable) throws(SQLiteError) -> [(row: Int64, key: String, context: Int64)] {
     let find = try statement(.rows(.clientIDsInRange, table)).bind([":first": Int64.min, ":last": Int64.max])
     return try clientIDs(find, table.queue.namespace)
   }
 
-  private func clientIDs(_ find: SQLiteStatement, _ namespace: Int) throws(SQLiteError) -> [(row: Int64, key: String)] {
-    var result: [(row: Int64, key: String)] = []
+  private func clientIDs(
+    _ find: SQLiteStatement, _ namespace: Int
+  ) throws(SQLiteError) -> [(row: Int64, key: String, context: Int64)] {
+    var result: [(row: Int64, key: String, context: Int64)] = []
     try find.forEachRow(of: RowStatement.ClientIDColumn.self) { (row) throws(SQLiteError) in
-      let (id, reportID) = (row.int64(.id), row.text(.reportID))
-      if let owner = try owner(row.int64(.context), namespace: namespace) {
-        result.append((id, ClientIDKey.text(reportID, owner)))
+      let (id, reportID, context) = (row.int64(.id), row.text(.reportID), row.int64(.context))
+      if let owner = try owner(context, namespace: namespace) {
+        result.append((id, ClientIDKey.text(reportID, owner), context))
       } else {  // its context is damaged
         let holders = try holders(of: reportID, namespace)
-        result += holders.filter { $0.row == id }.map { (id, $0.key) }
+        result += holders.filter { $0.row == id }.map { (id, $0.key, context) }
       }
     }
     return result

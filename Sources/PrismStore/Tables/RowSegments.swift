@@ -84,12 +84,28 @@ struct RowSegments: Sendable {
 
   mutating func addBytes(_ bytes: Int, isRing: Bool = false) { list[lastPlace(isRing: isRing) ?? 0].bytes += bytes }
 
-  /// Counts rows as kept, or no more.
-  mutating func keep(_ rows: Int, bytes: Int, hasClientIDs: Bool = false, at place: Int) {
+  /// Counts rows as kept, or no more. - Parameter owners: their bytes by user.
+  mutating func keep(_ rows: Int, _ owners: [RowOwner: Int], hasClientIDs: Bool = false, at place: Int) {
     guard var kept = list[place].kept else { return }
-    (kept.rows, kept.bytes) = (kept.rows + rows, kept.rows + rows == 0 ? 0 : max(0, kept.bytes + bytes))
+    let bytes = owners.values.reduce(kept.bytes, +)
+    (kept.rows, kept.bytes) = (kept.rows + rows, kept.rows + rows == 0 ? 0 : max(0, bytes))
+    kept.owners?.merge(owners, uniquingKeysWith: +)
+    kept.owners = kept.rows == 0 ? [:] : kept.owners?.filter { $0.value > 0 }
     kept.hasClientIDs = kept.hasClientIDs || hasClientIDs
     list[place].kept = kept
+  }
+
+  /// The rows of the segment at `other`, which comes next of the ring, were moved into the table of the one at `place`.
+  mutating func merge(_ other: Int, into place: Int) {
+    guard let added = list[other].kept, var segment = list[place].kept.map({ _ in list[place] }) else { return }
+    segment.bytes += list[other].bytes
+    segment.spent = IDRuns(union: [segment.spent, list[other].spent])
+    segment.spentRows += list[other].spentRows
+    segment.spentBytes += list[other].spentBytes
+    segment.spentSince = [segment.spentSince, list[other].spentSince].compactMap(\.self).min()
+    segment.kept?.add(added)
+    list[place] = segment
+    list.remove(at: other)
   }
 
   /// Counts kept rows by their types, if those of the segment are counted.
@@ -208,10 +224,18 @@ struct RowSegment: Sendable {
     var hasClientIDs = false
     /// By the numbers of their types; nil: not counted. It is not in the ledger, but counted again where it is needed.
     var types: [Int64: RowCount]?
+    /// Their bytes by user; nil: not counted, as `types`.
+    var owners: [RowOwner: Int]?
+
+    mutating func add(_ other: Kept) {
+      (rows, bytes, hasClientIDs) = (rows + other.rows, bytes + other.bytes, hasClientIDs || other.hasClientIDs)
+      types = other.types.flatMap { types?.merging($0, uniquingKeysWith: +) }
+      owners = other.owners.flatMap { owners?.merging($0, uniquingKeysWith: +) }
+    }
   }
 
   init(number: Int, first: Int64, isRing: Bool = false) {
-    (self.number, self.first, kept) = (number, first, isRing ? Kept() : nil)
+    (self.number, self.first, kept) = (number, first, isRing ? Kept(owners: [:]) : nil)
   }
 
   var isRing: Bool { kept != nil }

@@ -41,7 +41,7 @@ enum RowStatement {
   /// Without a condition: SQLite frees the table's pages without writing them.
   case clear
   /// Of a run of neighbouring ids.
-  case readRange, headsInRange, clientIDsInRange, sizeOfRange, typesOfRange, deleteRange, sliceEnd
+  case readRange, headsInRange, clientIDsInRange, sizeOfRange, typesOfRange, deleteRange, deleteOfContexts, sliceEnd
   case largePayloads
   case quarantine, salvage
   case changeBody
@@ -50,7 +50,7 @@ enum RowStatement {
   enum ClientIDColumn: String, SQLiteColumn { case id, reportID, context }
 
   /// Those of `typesOfRange`.
-  enum TypeColumn: String, SQLiteColumn { case type, rows, size }
+  enum TypeColumn: String, SQLiteColumn { case type, context, rows, size }
 
   func sql(_ rowTable: RowTable) -> String {
     let (table, queue, heads) = (rowTable.name, rowTable.queue, RowHead.Column.list)
@@ -72,8 +72,16 @@ enum RowStatement {
       """
     case .sizeOfRange: "SELECT total(size) FROM \(table) WHERE id BETWEEN :first AND :last"
     case .typesOfRange:
-      "SELECT type, count(*) AS rows, total(size) AS size FROM \(table) WHERE id BETWEEN :first AND :last GROUP BY type"
+      """
+      SELECT type, context, count(*) AS rows, total(size) AS size FROM \(table)
+      WHERE id BETWEEN :first AND :last GROUP BY type, context
+      """
     case .deleteRange: "DELETE FROM \(table) WHERE id BETWEEN :first AND :last"
+    case .deleteOfContexts:
+      """
+      DELETE FROM \(table)
+      WHERE id BETWEEN :first AND :last AND context IN (SELECT value FROM json_each(:contexts))
+      """
     case .largePayloads: "SELECT \(heads) FROM \(table) WHERE length(payload) > :max ORDER BY id"
     case .quarantine:
       """
