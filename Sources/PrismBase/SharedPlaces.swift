@@ -11,13 +11,16 @@ public struct SharedPlaces: Sendable {
   /// Those of a user where one has filled them.
   public var share: Int { (most + 15) / 16 }
 
-  /// Whether a user may take one more.
+  /// Whether a user may take more.
   /// - Parameters:
+  ///   - amount: how many more.
   ///   - taken: by all users.
   ///   - own: by this one; it is looked up only if the others are filled. - Throws: what `own` throws.
-  public func hasRoom<Failure: Error>(taken: Int, own: () throws(Failure) -> Int) throws(Failure) -> Bool {
-    if taken < most { return true }
-    guard taken < most + (most + 3) / 4 else { return false }
-    return try own() < share
+  public func hasRoom<Failure: Error>(
+    for amount: Int = 1, taken: Int, own: () throws(Failure) -> Int
+  ) throws(Failure) -> Bool {
+    if taken + amount <= most { return true }
+    guard taken + amount <= most + (most + 3) / 4 else { return false }
+    return try own() + amount <= share
   }
 }

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismStore
 import PrismTestSupport
@@ -19,18 +20,20 @@ import Testing
   @discardableResult
   private func store(
     _ numbers: some Sequence<Int>, of type: ReportType = Rig.click, priority: Priority = .kept, in store: ReportStore,
-    _ rule: ReportTrigger = trigger(), app: String = "pos", payload: [UInt8]? = nil
+    _ rule: ReportTrigger = trigger(), app: String = "pos", payload: [UInt8]? = nil, from user: UInt32 = 1000
   ) async throws -> BatchOutcome {
     let batch = rig.batch(
       numbers, of: type, priority: priority, payload: payload, quota: Self.quota,
-      context: CommonContext(members: Array("\"APP_NAME\":\"\(app)\"".utf8)))
+      context: CommonContext(members: Array("\"APP_NAME\":\"\(app)\"".utf8)), from: user)
     let outcome = await store.append([batch], rules: [Rig.shop: ReportRules(triggers: [rule])])
     guard case .committed(let outcomes) = outcome else { throw ModelFailure("not taken") }
     return outcomes[0]
   }
 
-  private func fire(_ store: ReportStore, _ rule: ReportTrigger = trigger(), app: String = "pos") async throws {
-    try await self.store([9999], of: Self.crash, priority: .crash, in: store, rule, app: app)
+  private func fire(
+    _ store: ReportStore, _ rule: ReportTrigger = trigger(), app: String = "pos", from user: UInt32 = 1000
+  ) async throws {
+    try await self.store([9999], of: Self.crash, priority: .crash, in: store, rule, app: app, from: user)
   }
 
   /// The numbers of every packet, without the crashes.
@@ -148,6 +151,59 @@ import Testing
     rig.time.move(seconds: 61)
     for _ in 0..<3 { try await fire(store, rule) }
     #expect(await state(store).fired == 2)
+    await store.close()
+  }
+
+  @Test("an erasure ends what follows, so that the value that the reports share is not noted any more")
+  func erased() async throws {
+    let store = try await rig.open()
+    let rule = Self.trigger { ($0.same, $0.after) = ("APP_NAME", 50) }
+    try await self.store(0..<5, in: store, rule, app: "SECRET")
+    try await fire(store, rule, app: "SECRET")
+    #expect(await state(store).fired == 1)
+    var run = ErasureRun(of: Rig.shop, where: nil)
+    while !run.isComplete { run = try await store.erase(run) }
+    for file in ["prism.db", "prism.db-wal"] {
+      let bytes = SmallFile.beginning(of: "\(rig.folder)/\(file)", bytesMax: 1 << 24) ?? []
+      #expect(!String(decoding: bytes, as: UTF8.self).contains("SECRET"), "\(file)")
+    }
+    try await self.store(5..<10, in: store, rule, app: "SECRET")
+    #expect(try await store.ledger()[.kept] == 5)
+    await store.close()
+  }
+
+  @Test("a burst counts wherever it begins, and not for longer than the time")
+  func burst() async throws {
+    let store = try await rig.open()
+    let rule = Self.trigger { ($0.count, $0.seconds) = (3, 5) }
+    try await self.store(0..<20, in: store, rule)
+    for (milliseconds, fired) in [(0, 0), (4300, 0), (1000, 0), (300, 1), (5000, 1), (5000, 1), (4999, 1), (0, 2)] {
+      rig.time.advance(by: .milliseconds(milliseconds))
+      try await fire(store, rule)
+      #expect(await state(store).fired == fired)
+    }
+    await store.close()
+  }
+
+  @Test("what one user fires takes neither the time, the bytes of the day nor what follows from others")
+  func users() async throws {
+    let store = try await rig.open()
+    let rule = Self.trigger { ($0.bytesMax, $0.everySeconds, $0.after) = (8000, 60, 3) }
+    try await self.store(0..<60, in: store, rule)
+    for _ in 0..<9 {
+      try await fire(store, rule, from: 7)
+      rig.time.move(seconds: 61)
+    }
+    var state = await state(store)
+    #expect(state.fired == 8 && state.overBudget > 0 && state.rows == 40)
+    try await fire(store, rule, from: 8)
+    try await fire(store, rule, from: 7)
+    try await fire(store, rule, from: 8)
+    state = await self.state(store)
+    #expect(state.fired == 9 && state.tooSoon == 1, "another user has a sixteenth of the day still")
+    #expect(state.rows == 42)
+    try await self.store(60..<70, in: store, rule)
+    #expect(await self.state(store).rows == 42, "its sixteenth is used up")
     await store.close()
   }
 

@@ -112,10 +112,22 @@ struct Erasing: PlainOperations {
       if try Segments(transaction).sweep(queue, all: true) { return }
     }
     if try UnusedContexts(transaction).sweep(countMin: 1) { return }
+    try eraseFollowed(namespace)
     let damaged = try transaction.prepare("DELETE FROM damaged WHERE namespace = :namespace")
     try damaged.run([":namespace": Int64(namespace)])
     run.damaged += transaction.database.connection.changes
     run.step = .complete
+  }
+
+  /// A trigger notes the value that the reports behind it share.
+  private func eraseFollowed(_ namespace: Int) throws(SQLiteError) {
+    for (rule, before) in state.counts.triggers[namespace] ?? [:] {
+      var after = before
+      for user in after.users.keys { after.users[user]?.following = .init() }
+      guard after != before else { continue }
+      state.counts.triggers[namespace]?[rule] = after
+      try transaction.write(after.note, TriggerState.keyPrefix + rule, namespace)
+    }
   }
 }
 

@@ -53,14 +53,15 @@ struct Intents: PlainOperations {
     }
     if !leaves { try Ring(transaction).overwrite(QueueID.all(of: number), bytesMax: ringBytesMax) }
     guard rows > 0, var run = state.counts.triggers[number]?[rule] else { return }
-    run.following.isAsked = false
-    if leaves {
-      run.rows += rows
-    } else {
-      run.declined += 1
-      run.following.count = 0
-      run.dayBytes = max(0, run.dayBytes - bytes)
+    for user in run.users.keys where run.users[user]?.following.isAsked == true {
+      run.users[user]?.following.isAsked = false
+      guard !leaves else { continue }
+      let own = min(bytes, run.users[user]?.bytes.total ?? 0)
+      run.users[user]?.bytes.take(own)
+      run.users[user]?.following.count = 0
+      bytes -= own
     }
+    if leaves { run.rows += rows } else { run.declined += 1 }
     state.counts.triggers[number]?[rule] = run
     try transaction.write(run.note, TriggerState.keyPrefix + rule, number)
   }
