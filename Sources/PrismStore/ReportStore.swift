@@ -163,8 +163,10 @@ public actor ReportStore {
 
   /// Packets whose rows are claimed, in the order of sending: these are sent first after a start.
   public func inFlight(_ namespace: NamespaceName, _ kind: RowKind) throws(StoreError) -> [PacketInFlight] {
-    guard kind.isReport else { return records.inFlight(namespace) }
-    return state.queue(namespace, kind).map { state[$0].packets.map(PacketInFlight.init) } ?? []
+    _ = file.memory.clock.read()
+    let clocks = file.memory.clock.book
+    guard kind.isReport else { return records.inFlight(namespace, clocks) }
+    return state.queue(namespace, kind).map { state[$0].packets.map { PacketInFlight($0, clocks) } } ?? []
   }
 
   /// Whether a claim may find something.

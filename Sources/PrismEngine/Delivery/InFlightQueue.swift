@@ -10,8 +10,8 @@ struct InFlightQueue: Sendable {
     var itemCount: Int
     /// Of this run of the daemon.
     var attempts = 0
-    /// Uptime when it was claimed; nil: in an earlier run.
-    var claimedAt: Duration?
+    /// nil: under a clock of which is not known whether it was right.
+    var claimedAt: ClaimTime?
     /// A byte of it may have left, in this run or an earlier one: it keeps its id and its rows until it settles.
     var mayHaveLeft: Bool
     /// The receiver may have taken it, though no attempt ended with its receipt.
@@ -133,7 +133,10 @@ struct InFlightQueue: Sendable {
   mutating func recover(_ inFlight: [PacketInFlight], lastAccepted: PacketID?, sender: StreamIdentity? = nil) {
     let known = Dictionary(uniqueKeysWithValues: entries.map { ($0.id, $0) })
     entries = inFlight.map {
-      known[$0.id] ?? Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: true, mayBeTaken: true, content: .stored)
+      known[$0.id]
+        ?? Entry(
+          id: $0.id, itemCount: $0.itemCount, claimedAt: $0.claimed, mayHaveLeft: true, mayBeTaken: true,
+          content: .stored)
     }
     self.lastAccepted = sender.map { $0.predecessor(lastAccepted) } ?? lastAccepted
     self.sender = sender
@@ -154,7 +157,9 @@ struct InFlightQueue: Sendable {
 
   mutating func add(_ claimed: [ClaimedPacket], at uptime: Duration? = nil) {
     entries += claimed.map {
-      Entry(id: $0.id, itemCount: $0.itemCount, claimedAt: uptime, mayHaveLeft: false, content: .claimed($0))
+      Entry(
+        id: $0.id, itemCount: $0.itemCount, claimedAt: uptime.map { .uptime($0) }, mayHaveLeft: false,
+        content: .claimed($0))
     }
     if let last = claimed.last {
       lastPacketBytes = last.payloads.reduce(last.metas.count) { $0 + $1.count }

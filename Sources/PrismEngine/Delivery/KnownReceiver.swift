@@ -113,6 +113,6 @@ extension InFlightQueue.Entry {
       packet: id, itemCount: itemCount, attempts: attempts, isPending: lastAttempt.pendingCount > 0,
       mayNotBeTaken: !isPlain && !leavesInGzip, hasDictionary: lastAttempt.format?.dictionaryID != nil,
       mayBeTaken: mayBeTaken, maySetBack: maySetBack,
-      age: claimedAt.map { now.uptime - $0 }, now: now.unixMilliseconds)
+      claimedAt: claimedAt, uptime: now.uptime, now: now.unixMilliseconds)
   }
 }

@@ -48,17 +48,28 @@ enum DeliveryDecision: Sendable, Equatable {
     var mayBeTaken = false
     /// A report that something on the way does not let through may wait while others go on.
     var maySetBack = false
-    /// Since it was claimed; nil: in an earlier run.
-    var age: Duration?
+    /// nil: under a clock of which is not known whether it was right.
+    var claimedAt: ClaimTime?
+    var uptime: Duration = .zero
     /// Milliseconds since 1970.
     var now: Int64
 
+    /// A receiver keeps ids for a day more.
+    private static let idMilliseconds: Int64 = 29 * 86_400_000
+    /// 2026-01-01: no prism made a packet before.
+    private static let firstMilliseconds: Int64 = 1_767_225_600_000
+
     /// The packet is younger than its id, by the receiver's clock: this side's clock was behind, and the receiver, which
-    /// keeps ids for 30 days, never had it.
+    /// takes no id that is older, never had it. It is a packet's own time that says so, through restarts and boots.
     func isYounger(thanIDAt receiverTime: Int64) -> Bool {
-      let daysMilliseconds: Int64 = 29 * 86_400_000
-      return age.map { $0 < .milliseconds(daysMilliseconds) } ?? false
-        && packet.unixMilliseconds < receiverTime - daysMilliseconds
+      let oldest = receiverTime - Self.idMilliseconds
+      guard packet.unixMilliseconds < oldest else { return false }
+      if packet.unixMilliseconds < Self.firstMilliseconds { return true }
+      switch claimedAt {
+      case .uptime(let claimed): return uptime - claimed < .milliseconds(Self.idMilliseconds)
+      case .unixMilliseconds(let claimed): return claimed > oldest
+      case nil: return false
+      }
     }
   }
 

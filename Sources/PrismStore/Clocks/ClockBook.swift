@@ -50,6 +50,24 @@ struct ClockBook: Equatable {
     boots.last.map { $0.id == stamp.bootID && stamp.setting.step(to: $0.setting) == 0 } ?? false
   }
 
+  /// A time by the clock as it was set at `stamp`, by the clock as it is set now.
+  /// - Returns: as `isRight` a time of an earlier boot in which the clock was set: the clock of now may be wrong.
+  func present(_ time: Int64, of stamp: ClockStamp) -> (time: Int64, isRight: Bool) {
+    let correction = correction(of: stamp, createdTime: time)
+    let present = time.addingReportingOverflow(correction.step).partialValue
+    let wasSet = boots.contains { $0.id == stamp.bootID && $0.wasSet }
+    return (present, isRight: wasSet && stamp.bootID != boots.last?.id)
+  }
+
+  /// When something was claimed. - Parameter time: milliseconds since 1970, by the clock as it was set at `stamp`.
+  func moment(_ time: Int64, of stamp: ClockStamp) -> ClaimTime? {
+    if stamp.bootID == boots.last?.id {
+      return .uptime(.milliseconds(time.subtractingReportingOverflow(stamp.setting.bootTime).partialValue))
+    }
+    let present = present(time, of: stamp)
+    return present.isRight ? .unixMilliseconds(present.time) : nil
+  }
+
   /// How the time of a row is to be taken.
   /// - Parameter createdTime: milliseconds since 1970, by the clock as it was set at `stamp`.
   func correction(of stamp: ClockStamp, createdTime: Int64) -> ClockCorrection {
@@ -63,10 +81,20 @@ struct ClockBook: Equatable {
   }
 }
 
-/// The boot and the setting of the clock under which a row came.
+/// The boot and the setting of the clock under which a row came, a packet was claimed or a record was changed.
 struct ClockStamp: Equatable {
   let bootID: String
   let setting: ClockSetting
+}
+
+extension ClockStamp: TextColumnValue {
+  init?(text: String) {
+    let words = text.split(separator: " ", omittingEmptySubsequences: false)
+    guard words.count == 2, let bootTime = Int64(words[1]) else { return nil }
+    self.init(bootID: String(words[0]), setting: ClockSetting(bootTime: bootTime))
+  }
+
+  var text: String { "\(bootID) \(setting.bootTime)" }
 }
 
 /// A packet says this about the time of a row, beside the row's own stamp.
@@ -88,6 +116,9 @@ struct StoreClock {
     book.needsWriting = true
     held.forgetWritten()
   }
+
+  /// What is written down now; nil on a machine that does not tell its boots apart.
+  mutating func stamp() -> ClockStamp? { bootID.isEmpty ? nil : ClockStamp(bootID: bootID, setting: read()) }
 
   /// How the clock is set now.
   mutating func read() -> ClockSetting {

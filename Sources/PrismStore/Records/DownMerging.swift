@@ -54,7 +54,7 @@ struct DownMerging: StoreOperations {
       guard before.standing != record.standing || before.serverID != change.id || before.fields != fields.bytes else {
         return .done
       }
-      (record.fields, record.changedTime, record.refusal) = (fields.bytes, here(change.time), nil)
+      (record.fields, record.changedTime, record.clock, record.refusal) = (fields.bytes, here(change.time), nil, nil)
       record.version += 1
     } else {
       hold(&record, after: change.time)
@@ -131,7 +131,7 @@ struct DownMerging: StoreOperations {
 
   /// A deletion of which the server does not tell the time loses against a change, unless the server's changes always win.
   private func keepsLocal(_ record: RecordRow, _ time: Int64?) -> Bool {
-    let here = record.changedTime - target.clockAheadMilliseconds
+    let here = record.changedTime - (record.clock == nil ? target.clockAheadMilliseconds : 0)
     // As a server had it: the store that answers may have an older one, and neither is a change that was made here.
     if record.standing.state == .insert, let base = record.base, let fields = try? JSONValue(parsing: record.fields),
       base == Self.base(fields)
@@ -144,7 +144,12 @@ struct DownMerging: StoreOperations {
   /// The change that was made here is sent as one that was made later than the server's, so that it holds there, too.
   private func hold(_ record: inout RecordRow, after time: Int64) {
     let (latest, overflows) = here(time).addingReportingOverflow(1)
-    if !overflows { record.changedTime = max(record.changedTime, latest) }
+    if overflows { return }
+    if record.clock == nil {
+      record.changedTime = max(record.changedTime, latest)
+    } else if record.changedTime <= time {
+      (record.changedTime, record.clock) = (latest, nil)
+    }
   }
 
   /// A time of the server's by the clock here. All times of records are by this one clock: the receiver takes its error off those

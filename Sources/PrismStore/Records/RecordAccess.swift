@@ -63,12 +63,21 @@ struct RecordAccess: PlainOperations {
 
   private func first(_ find: SQL, _ table: Int, _ id: RecordID) throws(SQLiteError) -> RecordRow? {
     let select = try transaction.statement(find).bind([":tab": table, ":id": id.text])
-    return try select.record(of: RecordRow.self)
+    return present(try select.record(of: RecordRow.self))
+  }
+
+  /// With the time by the clock as it is set now.
+  func present(_ read: RecordRow?) -> RecordRow? {
+    guard var record = read, let stamp = record.clock else { return read }
+    _ = transaction.memory.clock.read()
+    let (time, isRight) = transaction.memory.clock.book.present(record.changedTime, of: stamp)
+    (record.changedTime, record.clock) = (time, isRight ? stamp : nil)
+    return record
   }
 
   func record(_ number: Int64) throws(SQLiteError) -> RecordRow? {
     let find = try transaction.statement(RecordStatement.byNumber).bind([":number": number])
-    return try find.record(of: RecordRow.self)
+    return present(try find.record(of: RecordRow.self))
   }
 
   /// How many records of the table a user put first, as far as `limit`.
@@ -109,6 +118,7 @@ struct RecordAccess: PlainOperations {
 
   /// Inserts a record that was changed here for the first time, or writes one again.
   func write(_ record: inout RecordRow) throws(SQLiteError) {
+    if record.clock == nil { record.clock = transaction.memory.clock.stamp() }
     if record.number == 0 {
       record.number = state.records.nextPosition()
       state.records[record.table].records += 1

@@ -90,6 +90,7 @@ struct RecordChanges: StoreOperations {
     let now = transaction.unixMilliseconds
     // A change of what the server sent is later than that, by any clock.
     record.changedTime = state.records.down[record.table] == nil ? now : max(now, record.changedTime + 1)
+    record.clock = nil
     record.refusal = nil
     count(record.id, before, record.standing, in: record.table)
     try access.write(&record)

@@ -23,7 +23,7 @@ struct RecordPackets: PlainOperations {
       createdTime: claim.unixMilliseconds,
       header: state.records.ledger(of: namespace).header(
         epoch: transaction.memory.epoch.text, store: state.records.stores[namespace]?.met),
-      items: lines.count)
+      items: lines.count, clock: transaction.memory.clock.stamp())
     try transaction.statement(RecordStatement.insertPacket).run(inserting: packet)
     state.records.packets[namespace, default: []].append(packet)
     return claimed(packet, lines)

@@ -63,9 +63,13 @@ public struct RecordReading: Sendable {
   public var bound: Int64 { records.position }
 
   /// Packets whose operations are claimed, in the order of sending.
-  func inFlight(_ namespace: NamespaceName) -> [PacketInFlight] {
+  func inFlight(_ namespace: NamespaceName, _ clocks: ClockBook) -> [PacketInFlight] {
     let packets = names.number(of: namespace).flatMap { records.packets[$0] } ?? []
-    return packets.map { PacketInFlight(id: $0.id, itemCount: $0.items) }
+    return packets.map { packet in
+      PacketInFlight(
+        id: packet.id, itemCount: packet.items,
+        claimed: packet.clock.flatMap { clocks.moment(packet.createdTime, of: $0) })
+    }
   }
 }
 

@@ -90,7 +90,7 @@ struct StoreMeeting: StoreOperations {
     let select = try transaction.statement(RecordStatement.range).bind([
       ":after": known.marksAfter, ":through": known.marksThrough, ":limit": Self.recordsPerSlice,
     ])
-    let found = try select.records(of: RecordRow.self)
+    let found = try select.records(of: RecordRow.self).compactMap { access.present($0) }
     for record in found where own.contains(record.declaredTable) {
       if record.isKeptDeletion {
         try sendAgain(record)

@@ -126,7 +126,7 @@ struct Claims: PlainOperations {
       createdTime: claim.unixMilliseconds, bytes: builder.bytes, hasClientIDs: builder.hasClientIDs,
       header: state.ledger(queue).header(
         epoch: transaction.memory.epoch.text, store: state.records.stores[queue.namespace]?.met),
-      members: builder.members, rule: rule)
+      members: builder.members, rule: rule, clock: transaction.memory.clock.stamp())
     try transaction.statement(PacketStatement.insert).run(inserting: packet)
     state[queue].packets.append(packet)
     return claimed(packet, builder, clock)

@@ -175,7 +175,9 @@ extension StoreState {
 }
 
 extension PacketInFlight {
-  init(_ record: PacketRecord) {
-    self.init(id: record.id, itemCount: record.members.count)
+  init(_ record: PacketRecord, _ clocks: ClockBook) {
+    self.init(
+      id: record.id, itemCount: record.members.count,
+      claimed: record.clock.flatMap { clocks.moment(record.createdTime, of: $0) })
   }
 }

@@ -17,6 +17,11 @@ enum StoreSchema {
     SQLiteMigration(version: 11, name: "triggers of a sample of the fleet") { (connection) throws(SQLiteError) in
       try connection.execute("ALTER TABLE released ADD COLUMN devices INTEGER")
     },
+    SQLiteMigration(version: 12, name: "the clock of claims and of changes") { (connection) throws(SQLiteError) in
+      for table in ["packets", "record_packets", "records"] {
+        try connection.execute("ALTER TABLE \(table) ADD COLUMN clock TEXT")
+      }
+    },
   ]
 
   static var newestVersion: Int { migrations.last?.version ?? 0 }

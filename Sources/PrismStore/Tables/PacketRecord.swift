@@ -4,7 +4,7 @@ import PrismSQLite
 /// A row of `packets`: a packet in flight and the rows that belong to it.
 struct PacketRecord: CheckedRecord, Sendable {
   enum Column: String, SQLiteColumn {
-    case id, namespace, kind, position, createdTime, bytes, hasClientIDs, header, members, checksum, rule
+    case id, namespace, kind, position, createdTime, bytes, hasClientIDs, header, members, checksum, rule, clock
   }
 
   /// The most rows that a record may name; a damaged one could name more.
@@ -25,6 +25,8 @@ struct PacketRecord: CheckedRecord, Sendable {
   var members = IDRuns()
   /// The trigger that let the rows go; nil: they left by themselves.
   var rule: String?
+  /// At `createdTime`.
+  var clock: ClockStamp?
 
   /// The checksum is without the position, which other packets move, and the bytes, which only the quota needs.
   mutating func pass(_ row: inout RowFields<Column>) {
@@ -35,6 +37,7 @@ struct PacketRecord: CheckedRecord, Sendable {
     row(.header, &header)
     row(.members, &members)
     row(.rule, &rule)
+    row(.clock, &clock)
     row.check(.checksum, isNewer: true)
     row(.position, &position)
     row(.bytes, &bytes)

@@ -3,7 +3,7 @@ import PrismSQLite
 
 /// A row of `record_packets`: a packet of operations in flight.
 struct RecordPacketRow: CheckedRecord, Sendable {
-  enum Column: String, SQLiteColumn { case id, namespace, position, createdTime, header, items, checksum }
+  enum Column: String, SQLiteColumn { case id, namespace, position, createdTime, header, items, checksum, clock }
 
   var id = PacketID.zero
   var namespace = 0
@@ -15,6 +15,8 @@ struct RecordPacketRow: CheckedRecord, Sendable {
   var header = ""
   /// Operations in it.
   var items = 0
+  /// At `createdTime`.
+  var clock: ClockStamp?
 
   mutating func pass(_ row: inout RowFields<Column>) {
     row(.namespace, &namespace)
@@ -22,6 +24,7 @@ struct RecordPacketRow: CheckedRecord, Sendable {
     row(.items, &items)
     row(.id, &id)
     row(.header, &header)
+    row(.clock, &clock)
     row.check(.checksum)
     // Other packets move it.
     row(.position, &position)

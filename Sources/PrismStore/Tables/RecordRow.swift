@@ -5,7 +5,7 @@ import PrismSQLite
 struct RecordRow: CheckedRecord, Sendable {
   enum Column: String, SQLiteColumn {
     case number, tab, id, serverID, state, sent, flags, next, version, changedTime, position, refusal, fields, checksum
-    case base, owner
+    case base, owner, clock
   }
 
   private static let (changedFlag, knownFlag): (Int64, Int64) = (1, 2)
@@ -22,7 +22,7 @@ struct RecordRow: CheckedRecord, Sendable {
   var serverID: RecordID?
   var standing = RecordStanding()
   var version: Int64 = 0
-  /// Milliseconds since 1970.
+  /// Milliseconds since 1970. Of a record that was read, it is by the clock as it is set now, unless it has a `clock`.
   var changedTime: Int64 = 0
   /// The order of waiting changes: of the first that is not sent.
   var position: Int64 = 0
@@ -34,8 +34,10 @@ struct RecordRow: CheckedRecord, Sendable {
   var base: Int64?
   /// The user who put it first; nil: not known.
   var owner: RowOwner?
+  /// At `changedTime`. Of a record that was read: that of an earlier boot, in which the clock was set: the time is right.
+  var clock: ClockStamp?
 
-  /// The checksum of rows that were written before `base` and `owner` came is the same.
+  /// The checksum of rows that were written before `base`, `owner` and `clock` came is the same.
   mutating func pass(_ row: inout RowFields<Column>) {
     var (state, sent, flags) = (standing.state, standing.sent, flags)
     var next = standing.next?.rawValue ?? 0
@@ -54,6 +56,7 @@ struct RecordRow: CheckedRecord, Sendable {
     row(.base, &base)
     row(.owner, &owner, isSummed: false)
     if let owner { row.add([0, owner.number]) }
+    row(.clock, &clock)
     row.check(.checksum)
     row(.next, &next)
     let found = RecordStanding(

@@ -75,7 +75,19 @@ public struct PacketInFlight: Sendable, Equatable {
   public var id: PacketID
   /// Rows in the packet.
   public var itemCount: Int
-  public init(id: PacketID, itemCount: Int) { (self.id, self.itemCount) = (id, itemCount) }
+  /// nil: under a clock of which is not known whether it was right.
+  public var claimed: ClaimTime?
+  public init(id: PacketID, itemCount: Int, claimed: ClaimTime? = nil) {
+    (self.id, self.itemCount, self.claimed) = (id, itemCount, claimed)
+  }
+}
+
+/// When a packet was claimed, by a clock that counts.
+public enum ClaimTime: Sendable, Equatable {
+  /// In this boot.
+  case uptime(Duration)
+  /// In an earlier boot, by its clock, which was set. Milliseconds since 1970.
+  case unixMilliseconds(Int64)
 }
 
 /// Which waiting changes of records the next packet may take.

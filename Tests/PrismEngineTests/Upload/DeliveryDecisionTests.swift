@@ -151,15 +151,26 @@ struct DeliveryDecisionTests {
   @Test(
     "a packet that is younger than its id was never stored: its rows go under another id",
     arguments: [
-      (0, 30, true), (28, 30, true), (0, 20_000, true), (29, 40, false), (0, 28, false), (0, -400, false),
-      (nil, 40, false),
-    ] as [(ageDays: Int?, aheadDays: Int64, isRemade: Bool)])
-  func behind(ageDays: Int?, aheadDays: Int64, isRemade: Bool) {
-    let time = Self.ids[0].unixMilliseconds + aheadDays * 86_400_000
-    let attempt = DeliveryDecision.Attempt(
-      packet: Self.ids[0], itemCount: 3, attempts: 2, age: ageDays.map { .seconds($0 * 86_400) }, now: 5000)
+      (.uptime(.zero), 30, true), (.uptime(.zero), 20_000, true), (.uptime(.seconds(-28 * 86_400)), 30, true),
+      (.uptime(.seconds(-29 * 86_400)), 40, false), (.uptime(.zero), 28, false), (.uptime(.zero), -400, false),
+      (nil, 40, false), (.unixMilliseconds(40 * 86_400_000 - 5000), 40, true),
+      (.unixMilliseconds(10 * 86_400_000), 40, false),
+    ] as [(claimed: ClaimTime?, aheadDays: Int64, isRemade: Bool)])
+  func behind(claimed: ClaimTime?, aheadDays: Int64, isRemade: Bool) {
+    let id = PacketID("019b7700-0000-7000-8000-000000000001")!
+    let claimedAt: ClaimTime? =
+      if case .unixMilliseconds(let after) = claimed { .unixMilliseconds(id.unixMilliseconds + after) } else { claimed }
+    let attempt = DeliveryDecision.Attempt(packet: id, itemCount: 3, attempts: 2, claimedAt: claimedAt, now: 5000)
+    let time = id.unixMilliseconds + aheadDays * 86_400_000
     let decision = DeliveryDecision(.tooOld(message: "m", receiverTime: time), attempt) { Self.ids[1] }
     let cause = Disposition.DeadCause(status: 410, message: "m", unixMilliseconds: 5000, attempts: 2)
-    #expect(decision == (isRemade ? .remade : .settled(.dead(Self.ids[0], cause: cause))))
+    #expect(decision == (isRemade ? .remade : .settled(.dead(id, cause: cause))))
+  }
+
+  @Test("a packet of a time before prism was made has the id of a clock that was behind, in any boot")
+  func before() {
+    let attempt = DeliveryDecision.Attempt(packet: Self.ids[0], itemCount: 3, attempts: 2, now: 5000)
+    let time = Self.ids[0].unixMilliseconds + 400 * 86_400_000
+    #expect(DeliveryDecision(.tooOld(message: "m", receiverTime: time), attempt) { Self.ids[1] } == .remade)
   }
 }

@@ -12,7 +12,10 @@ struct RecordRig {
   private var held: ReportStore?
   var store: ReportStore { held! }
 
-  init() async throws { held = try await rig.open() }
+  /// Its id.
+  var boot = "1"
+
+  init() async throws { held = try await rig.open { [boot] in $0.bootID = boot } }
 
   /// Ends the store and opens it again. - Parameter isKill: with the files that a `kill -9` leaves.
   mutating func restart(isKill: Bool = false, isReady: Bool = true) async throws {
@@ -20,7 +23,7 @@ struct RecordRig {
     await store.close()
     held = nil  // it holds the folder
     if isKill { rig.restoreKilled() }
-    held = try await rig.open()
+    held = try await rig.open { [boot] in $0.bootID = boot }
     if isReady { await store.markReady() }
   }
 

@@ -1,5 +1,6 @@
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 @Suite("Records that both sides change, in the store") struct DownMergingTests {
@@ -68,6 +69,46 @@ import Testing
     let older = DownOperation(3, "setting", "7", #"{"n":5}"#, time: Self.now - 3_700_000)
     #expect(try await rig.apply("setting", [older]).clashes.first?.keptLocal == true)
     #expect(await rig.fields("setting", "a") == #"{"n":4}"#)
+  }
+
+  @Test(
+    "of two changes the later one holds, though this side's clock was wrong at its change and was set since",
+    arguments: [
+      (Int64(-1_700_000_000_000), Int64(-2000), true, false), (-7_200_000, -2000, true, true),
+      (315_360_000_000, 2000, false, false), (315_360_000_000, 2000, false, true),
+      (-1_700_000_000_000, -2000, true, true),
+    ])
+  func clockThatWasWrong(error: Int64, offset: Int64, keepsLocal: Bool, isRestarted: Bool) async throws {
+    var rig = try await Self.rig()
+    let time = rig.records.rig.time
+    time.stepWallClock(milliseconds: error)
+    _ = await rig.put("setting", "a", ["n": 2])
+    if isRestarted { try await rig.records.restart() }
+    time.stepWallClock(milliseconds: -error)
+    if isRestarted { try await rig.records.restart(isKill: true) }
+    let update = DownOperation(2, "setting", "7", #"{"n":3}"#, time: Self.now + offset)
+    #expect(try await rig.apply("setting", [update]).clashes.first?.keptLocal == keepsLocal)
+    let sent = try await rig.upload().map(\.changedTime)
+    #expect(sent == (keepsLocal ? [Self.now] : []))
+  }
+
+  @Test("a change of an earlier boot in which the clock was set keeps its time under a clock that begins in 1970")
+  func clockOfThisBoot() async throws {
+    var rig = try await Self.rig()
+    let time = rig.records.rig.time
+    time.stepWallClock(milliseconds: -5000)
+    _ = await rig.put("knob", "k", ["n": 1])
+    time.stepWallClock(milliseconds: 5000)
+    _ = await rig.put("setting", "a", ["n": 2])
+    rig.records.boot = "2"
+    time.stepWallClock(milliseconds: -Self.now)
+    try await rig.records.restart(isKill: true)
+    rig.clockAhead = -Self.now
+    for (offset, keepsLocal) in [(Int64(-1), true), (1, false)] {
+      let update = DownOperation(3 + offset, "setting", "7", #"{"n":\#(offset)}"#, time: Self.now + offset)
+      let outcome = try await rig.apply("setting", [update])
+      #expect(outcome.clashes.first?.keptLocal == keepsLocal, "\(outcome)")
+    }
   }
 
   @Test("a change here is sent by this clock, also of a record that came from a server with a later one")
