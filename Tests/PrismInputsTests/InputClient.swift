@@ -40,6 +40,12 @@ final class InputClient: Sendable {
 
   deinit { close(descriptor) }
 
+  /// Its kernel acknowledges what came over TCP, and does not wait for more.
+  func acknowledge() {
+    var now: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_QUICKACK, &now, socklen_t(MemoryLayout<Int32>.size))
+  }
+
   func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
   func send(_ bytes: [UInt8], piece size: Int = .max) async throws {

@@ -92,6 +92,24 @@ struct InputRig {
     return snapshot
   }
 
+  /// A server that listens. - Parameter path: of the ingest socket.
+  static func serving(_ engine: Engine, _ sink: RecordingSink, at path: String) async throws -> InputRig {
+    let server = try IngestServer(
+      listener: try UnixListener(path: path, mode: 0o600), sink: sink, snapshot: { engine.hub.current },
+      facts: HostFacts(deviceID: "device", systemVersion: "Linux"), version: "9.9", feed: engine.feed,
+      inputs: OtherInputs(log: Logger { sink.say($0) }) { engine.hub.current },
+      log: Logger { sink.say($0) })
+    await server.start()
+    try await server.listen(engine.hub.current.daemon)
+    return InputRig(server: server, sink: sink, engine: engine, path: path)
+  }
+
+  /// Stops the server in order, and starts another one over the same store. The test stops that one.
+  func restarted() async throws -> InputRig {
+    await server.stop()
+    return try await Self.serving(engine, sink, at: path)
+  }
+
   func port(_ entrance: Entrance) async throws -> UInt16 {
     guard let port = await server.port(of: entrance) else { throw InputClient.Failure(code: ENOTCONN) }
     return port
@@ -104,19 +122,10 @@ func withInputRig(
   let delivery = DeliveryRig()
   let engine = try await delivery.engine(InputRig.snapshot(change))
   let sink = RecordingSink(engine.sink)
-  let path = delivery.folder + "/ingest.sock"
-  let server = try IngestServer(
-    listener: try UnixListener(path: path, mode: 0o600), sink: sink, snapshot: { engine.hub.current },
-    facts: HostFacts(deviceID: "device", systemVersion: "Linux"), version: "9.9", feed: engine.feed,
-    inputs: OtherInputs(log: Logger { sink.say($0) }) { engine.hub.current },
-    log: Logger { sink.say($0) })
-  await server.start()
-  try await server.listen(engine.hub.current.daemon)
+  let rig = try await InputRig.serving(engine, sink, at: delivery.folder + "/ingest.sock")
   let result: Result<Void, any Error>
-  do { result = .success(try await body(InputRig(server: server, sink: sink, engine: engine, path: path))) } catch {
-    result = .failure(error)
-  }
-  await server.stop()
+  do { result = .success(try await body(rig)) } catch { result = .failure(error) }
+  await rig.server.stop()
   await engine.stop()
   try result.get()
 }

@@ -46,6 +46,7 @@ import Testing
     for frame in frames {
       try await client.send(frame)
       #expect(try await client.bytes(acknowledgement().count) == acknowledgement())
+      client.acknowledge()
     }
   }
 
@@ -120,6 +121,72 @@ import Testing
       }
       #expect(rig.sink.stored.count == 40)
       #expect(await rig.server.counters.tally.repeated == 40)
+    }
+  }
+
+  /// A record without a time.
+  private static func logRequest(_ text: String) -> [UInt8] {
+    let body = #"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"\#(text)"}}]}]}]}"#
+    let head = "POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return Array("\(head)Content-Length: \(body.utf8.count)\r\n\r\n\(body)".utf8)
+  }
+
+  /// Sends a request on a connection that stays open, and reads the answer.
+  private static func log(_ text: String, at place: InputClient.Place) async throws -> InputClient {
+    let client = try InputClient(place)
+    try await client.send(logRequest(text))
+    var answer = ""
+    while !answer.hasSuffix("{}"), let byte = try await client.bytes(1).first {
+      answer.unicodeScalars.append(.init(byte))
+    }
+    #expect(answer.hasPrefix("HTTP/1.1 200"))
+    client.acknowledge()
+    return client
+  }
+
+  /// Ends the connection of a request with its answer unread.
+  private static func lose(_ request: [UInt8], at place: InputClient.Place, of rig: InputRig) async throws {
+    let (taken, others) = (await rig.server.counters.tally.stored, await rig.server.counters.connections)
+    var clients = [try InputClient(place)]
+    try await clients[0].send(request)
+    #expect(await IngestProbe.eventually { await rig.server.counters.tally.stored == taken + 1 })
+    clients = []
+    #expect(await IngestProbe.eventually { await rig.server.counters.connections == others })
+  }
+
+  @Test(
+    "over an orderly stop, equal requests that were answered are all stored, and one whose answer is lost is stored once"
+  )
+  func orderlyStop() async throws {
+    let path = TemporaryFolder.make() + "/f.sock"
+    try await withInputRig {
+      $0.daemon.forward.socket = path
+      $0.daemon.forward.listen = "127.0.0.1:0"
+    } _: { first in
+      var open: [InputClient] = []
+      for place in [InputClient.Place.unix(path), .tcp(try await first.port(.forwardTCP))] {
+        open.append(try InputClient(place))
+        try await Self.send([Self.frame("app"), Self.frame("app.web")], on: open.last!)
+      }
+      for place in [InputClient.Place.unix(first.path), .tcp(try await first.port(.otlp))] {
+        open.append(try await Self.log("tick", at: place))
+      }
+      try await Self.lose(Self.frame("app", "lost"), at: .unix(path), of: first)
+      try await Self.lose(Self.logRequest("lost"), at: .unix(first.path), of: first)
+      let before = first.sink.stored.count
+      #expect(before == 8)
+      let second = try await first.restarted()
+      let client = try InputClient(.unix(path))
+      try await Self.send([Self.frame("app"), Self.frame("app.web")], on: client)
+      let logs = try await Self.log("tick", at: .unix(second.path))
+      #expect(first.sink.stored.count == before + 3)
+      try await client.send(Self.frame("app", "lost"))
+      #expect(try await client.bytes(Self.acknowledgement("lost").count) == Self.acknowledgement("lost"))
+      _ = try await Self.log("lost", at: .unix(second.path))
+      #expect(first.sink.stored.count == before + 3)
+      #expect(await second.server.counters.tally.repeated == 2)
+      withExtendedLifetime((open, logs)) {}
+      await second.server.stop()
     }
   }
 

@@ -2,7 +2,7 @@ package import PrismAdmission
 public import PrismBase
 public import PrismConfig
 import PrismPacket
-import PrismProtocol
+package import PrismProtocol
 
 /// Fluent's forward protocol (docs/forward.md): each event becomes a report.
 ///
@@ -43,6 +43,9 @@ public actor ForwardInput {
     let key = isTCP ? snapshot().daemon.forward.sharedKey : nil
     return ForwardStream(key: key.map { SharedKey(text: $0.bytes) })
   }
+
+  /// The requests whose answers are lost, when all connections have ended; nil: there was no request.
+  package func lastNote() -> BatchNote? { sent.lastNote(in: snapshot().daemon.forward.namespaceText, now: time.uptime) }
 
   /// Answers a request, after the commit of its reports.
   package func answer(

@@ -2,7 +2,7 @@ package import PrismAdmission
 public import PrismBase
 public import PrismConfig
 import PrismPacket
-import PrismProtocol
+package import PrismProtocol
 
 /// OTLP over HTTP (docs/otlp.md): each log record, span and metric becomes a report.
 ///
@@ -44,6 +44,9 @@ public actor OTLPInput {
   package nonisolated func answer(to request: InputRequest, status: Int, message: String) -> InputAnswer {
     (OTLPEncoding(contentType: request.contentType) ?? .json).answer(OTLPFault(status, message))
   }
+
+  /// The requests whose answers are lost, when all connections have ended; nil: there was no request.
+  package func lastNote() -> BatchNote? { sent.lastNote(in: snapshot().daemon.otlp.namespaceText, now: time.uptime) }
 
   /// Answers a request, after the commit of its reports.
   package func answer(

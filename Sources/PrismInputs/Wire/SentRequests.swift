@@ -8,7 +8,7 @@ import PrismProtocol
 /// Equal content alone is no repetition: Fluent Bit makes a chunk's id of the records, so that two equal lines have one. A
 /// request is one that came before if all of it is equal, its user too, and the answer to it is lost. Each lost answer makes
 /// one repetition, so no event that was acknowledged is dropped. Open and lost ones are in a note of the store, for a start
-/// after a crash.
+/// after a crash; after an orderly stop, where each is known, only lost ones are.
 struct SentRequests {
   /// How long a request may come again. Fluent Bit waits at most 2,000 s between two attempts.
   static let keptTime: Duration = .seconds(3600)
@@ -98,13 +98,18 @@ struct SentRequests {
 // MARK: - The note
 
 extension SentRequests {
-  /// The newest requests that may come again, to be stored with the reports of one of them.
-  func note(in namespace: String, now: Duration) -> BatchNote? {
+  /// The newest requests that may come again, to be stored with the reports of one of them; or, at the end, by itself.
+  func note(in namespace: String, now: Duration, needsReports: Bool = true) -> BatchNote? {
     guard let namespace = NamespaceName(namespace) else { return nil }
     let kept = sent.flatMap { key, requests in requests.filter { $0.isKept(at: now) }.map { (key, $0) } }
       .sorted { $0.1.receivedAt > $1.1.receivedAt }
     let value = kept.prefix(BatchNote.valueBytesMax / (2 * Self.keyBytes)).flatMap { $0.0 + $0.1.prefix }
-    return BatchNote(namespace: namespace, key: noteKey, value: value, needsReports: true)
+    return BatchNote(namespace: namespace, key: noteKey, value: value, needsReports: needsReports)
+  }
+
+  /// The note for an orderly stop, when the ends of all connections are known; nil: there was no request.
+  func lastNote(in namespace: String, now: Duration) -> BatchNote? {
+    isLoaded ? note(in: namespace, now: now, needsReports: false) : nil
   }
 
   /// Takes the note of the run before: whether its answers arrived is not known.

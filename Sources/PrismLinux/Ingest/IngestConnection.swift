@@ -83,8 +83,8 @@ final class IngestConnection {
   var wantsToWrite: Bool { watch?.writes == true }
 
   func close() {
-    let isTaken = !isHanded && unsentBytes == 0 && !peerClosedRead && !descriptor.isLost(isAnswered: true)
-    owed.end(isTaken ? .received : .lost)
+    let isSent = !isHanded && unsentBytes == 0 && !peerClosedRead && !descriptor.isLost(isAnswered: true)
+    owed.end(isSent && (pauses.contains(.ended) || descriptor.isDrained) ? .received : .lost)
     isGone = true
     watch?.end()
     watch = nil

@@ -140,6 +140,15 @@ extension IngestServer {
     tell([report])
   }
 
+  /// Writes down which answers are lost, when all connections have ended.
+  func noteLostAnswers() async {
+    let notes = [await otherInputs.otlp?.lastNote(), await otherInputs.forward?.lastNote()].compactMap { $0 }
+    if notes.isEmpty { return }
+    await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+      sink.append([], notes: notes) { _ in done.resume() }
+    }
+  }
+
   private func answered(_ id: Int, _ answer: InputAnswer, input: String) {
     count(.init(input: input, status: answer.status))
     guard let connection = connections[id] else { return }

@@ -151,6 +151,7 @@ extension IngestServer {
     case .stopped: return
     }
     if !isEmpty { await withCheckedContinuation { stopWaiters.append($0) } }
+    await noteLostAnswers()
     state = .stopped
   }
 

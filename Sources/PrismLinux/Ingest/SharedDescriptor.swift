@@ -40,6 +40,12 @@ extension SharedDescriptor {
     return poll(&entry, 1, 0) > 0 && entry.revents & hangup != 0
   }
 
+  /// Whether the other end has all that was written: over TCP its kernel acknowledged it, else its program read it.
+  var isDrained: Bool {
+    var bytes: Int32 = 0
+    return ioctl(number, UInt(TIOCOUTQ), &bytes) == 0 && bytes == 0
+  }
+
   /// The first unread byte; nil if there is no unread byte.
   static func peek(_ descriptor: Int32) -> UInt8? {
     var byte: UInt8 = 0
