@@ -130,9 +130,16 @@ extension Command {
 
   static let deadDrop = Command(
     words: ["dead", "drop"], summary: "delete one, or all", operands: ["[ID]"],
-    options: [Option("--all", nil, "all of them"), namespace, json],
-    example: "prismctl dead drop --all --namespace shop"
-  ) { invocation throws(Failure) in try ask(.deadDrop, try idOrAll(invocation), invocation) }
+    options: [Option("--all", nil, "all of them"), namespace, Option("--yes", nil, "don't ask before all"), json],
+    example: "prismctl dead drop --all --namespace shop --yes"
+  ) { invocation throws(Failure) in
+    let chosen = try idOrAll(invocation)
+    if invocation.has("--all") {
+      let place = invocation["--namespace"].map { " of \($0)" } ?? ""
+      try invocation.confirm("delete all dead letters\(place) for good?", else: "nothing was deleted")
+    }
+    try ask(.deadDrop, chosen, invocation)
+  }
 
   static let acceptStore = Command(
     words: ["accept-store"], summary: "take deletions of records from the store that answers now",

@@ -16,7 +16,7 @@ extension Command {
   ) { invocation throws(Failure) in
     guard let namespace = invocation["--namespace"] else { throw .usage("remove: --namespace is missing") }
     let what = try selection(invocation)
-    try confirm("remove stored reports of \(namespace)?", invocation)
+    try invocation.confirm("remove stored reports of \(namespace)?", else: "nothing was removed")
     let request = ControlRequest(.remove, [.init("namespace", .string(namespace)), what])
     try ControlConnection(invocation).ask(request) { answer in
       guard let removed = answer[Answers.removed] else { return }
@@ -36,11 +36,16 @@ extension Command {
     guard let count = Int(text), count >= 0 else { throw .usage("remove: `\(text)` is not a count") }
     return .init(key, .int(count))
   }
+}
 
-  private static func confirm(_ question: String, _ invocation: Invocation) throws(Failure) {
-    if invocation.has("--yes") { return }
-    guard isatty(STDIN_FILENO) == 1 else { throw .usage("remove: without a terminal, --yes is required") }
+extension Invocation {
+  /// Asks before something is deleted, unless `--yes` is given. - Parameter refusal: what is said if the answer is not y.
+  func confirm(_ question: String, else refusal: String) throws(Failure) {
+    if has("--yes") { return }
+    guard isatty(STDIN_FILENO) == 1 else {
+      throw .usage("\(command.name): without a terminal, --yes is required")
+    }
     Terminal.write(STDERR_FILENO, "\(question) [y/N] ")
-    guard readLine() == "y" else { throw Failure(Failure.no, "nothing was removed") }
+    guard readLine() == "y" else { throw Failure(Failure.no, refusal) }
   }
 }
