@@ -3,7 +3,8 @@ import PrismPacket
 import PrismProtocol
 
 /// Inserts reports into a PostgreSQL database of people who ask in SQL: a table a namespace, which it makes when it is missing
-/// (docs/postgresql.md). A report that comes again has the key of its row, and is there once.
+/// (docs/postgresql.md). A report that comes again, also from another collector, has the key of its row, and is there once: its
+/// device, its packet and the digest of its meta.
 actor PostgreSQLOutput: ReportOutput {
   struct Options: Sendable, Equatable {
     var uri: String
@@ -48,7 +49,7 @@ actor PostgreSQLOutput: ReportOutput {
         var refused: [RefusedReport] = []
         for (namespace, rows) in Dictionary(grouping: reports, by: \.namespace).sorted(by: { $0.key < $1.key }) {
           let table = PostgreSQLTable(schema: options.schema, namespace: namespace)
-          let columns = PostgreSQLTable.columns(of: rows)
+          let columns = try PostgreSQLError.only { try PostgreSQLTable.columns(of: rows) }
           guard try connection.query(table.insert, columns, by: deadline).count < rows.count else { continue }
           let lacking = try connection.query(table.lacking, PostgreSQLTable.keys.map { columns[$0] }, by: deadline)
           refused += (0..<lacking.count).map { row in
@@ -88,30 +89,31 @@ private struct PostgreSQLTable {
     return namespace.cut(atBytes: 41) + "." + digest
   }
 
-  /// A device's clock may be outside the years that everybody's tools read.
+  /// A device's clock may be outside the years that everybody's tools read. All collectors take rows in one order, so that no two
+  /// wait for each other.
   var insert: String {
     """
-    INSERT INTO \(name) (id, device, kind, type, report_id, created, received, packet_id, chain_broken, payload, meta)
+    INSERT INTO \(name)
+      (id, device, kind, type, report_id, created, received, packet_id, chain_broken, payload, meta, digest)
     SELECT id, device, kind, type, report_id,
       CASE WHEN created BETWEEN -62135596800000 AND 253402300799999 THEN to_timestamp(created / 1000.0) END,
-      to_timestamp(received / 1000.0), packet_id, chain_broken, payload, meta::json
+      to_timestamp(received / 1000.0), packet_id, chain_broken, payload, meta::json, digest
     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],
-      $9::boolean[], $10::bytea[], $11::text[])
-      AS page (id, device, kind, type, report_id, created, received, packet_id, chain_broken, payload, meta)
-    ON CONFLICT DO NOTHING RETURNING id
+      $9::boolean[], $10::bytea[], $11::text[], $12::bytea[])
+      AS page (id, device, kind, type, report_id, created, received, packet_id, chain_broken, payload, meta, digest)
+    ORDER BY device, packet_id, digest ON CONFLICT DO NOTHING RETURNING id
     """
   }
 
-  /// Of `columns`, those by which a report is its row.
-  static let keys = [0, 1, 2, 4, 7]
+  /// Of `columns`, the number and those by which a report is its row.
+  static let keys = [0, 1, 7, 11]
 
   /// The reports of a page that are no rows, though the database refused no report.
   var lacking: String {
     """
-    SELECT id FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[])
-      AS page (id, device, kind, report_id, packet_id)
-    WHERE NOT EXISTS (SELECT 1 FROM \(name) known WHERE known.id = page.id AND known.packet_id = page.packet_id
-      AND known.report_id = page.report_id AND known.device = page.device AND known.kind = page.kind)
+    SELECT id FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bytea[]) AS page (id, device, packet_id, digest)
+    WHERE NOT EXISTS (SELECT 1 FROM \(name) known WHERE known.device = page.device
+      AND known.packet_id = page.packet_id AND known.digest = page.digest)
     """
   }
 
@@ -120,13 +122,14 @@ private struct PostgreSQLTable {
     CREATE SCHEMA IF NOT EXISTS "\(schema)";
     CREATE TABLE IF NOT EXISTS \(name) (id bigint NOT NULL, device text NOT NULL, kind text NOT NULL, type text NOT NULL,
       report_id text NOT NULL, created timestamptz, received timestamptz NOT NULL, packet_id text NOT NULL,
-      chain_broken boolean NOT NULL, payload bytea, meta json, PRIMARY KEY (packet_id, id));
+      chain_broken boolean NOT NULL, payload bytea, meta json, digest bytea NOT NULL,
+      PRIMARY KEY (device, packet_id, digest));
     CREATE INDEX IF NOT EXISTS "\(table).created" ON \(name) (type, created)
     """
   }
 
   /// In the order of `insert`.
-  static func columns(of rows: [StoredReport]) -> [String] {
+  static func columns(of rows: [StoredReport]) throws -> [String] {
     [
       PostgreSQLArray.text(rows.map { "\($0.id)" }), PostgreSQLArray.text(rows.map(\.device)),
       PostgreSQLArray.text(rows.map(\.kind)), PostgreSQLArray.text(rows.map(\.type)),
@@ -135,6 +138,7 @@ private struct PostgreSQLTable {
       PostgreSQLArray.text(rows.map { $0.chainIsBroken ? "t" : "f" }),
       PostgreSQLArray.text(rows.map { $0.payload.map { "\\x" + Hex.encode($0) } }),
       PostgreSQLArray.text(rows.map { String(decoding: $0.meta, as: UTF8.self) }),
+      PostgreSQLArray.text(try rows.map { "\\x" + Hex.encode(try Hashing.sha256($0.meta)) }),
     ]
   }
 }
