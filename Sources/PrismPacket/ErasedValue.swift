@@ -22,6 +22,11 @@ package struct ErasedValue: Sendable, Equatable {
     text = "\(MetaCondition.text(of: condition.path)) = \(Self.mark)\(Hex.encode(digest))"
   }
 
+  /// A text in a note that stays when its value is erased.
+  package static func noted(_ text: String) -> String {
+    mark + ((try? Hashing.sha256(Array(text.utf8))).map { Hex.encode($0) } ?? "")
+  }
+
   /// Whether a meta has the value: a text, or a number, `true`, `false` or `null` as it is written.
   package func isIn(_ meta: [UInt8]) -> Bool {
     let span = meta.span

@@ -123,5 +123,10 @@ struct CrashWatch: Sendable {
     return try await groups().newest == nil
   }
 
-  func run() async { await collector.time.keepLooking(each: Self.interval, pause: Self.pause, look) }
+  /// Each look takes the index of that time: an erasure begins another one.
+  func run() async {
+    await collector.time.keepLooking(each: Self.interval, pause: Self.pause) { [collector] in
+      try await CrashWatch(collector).look()
+    }
+  }
 }

@@ -20,6 +20,14 @@ struct DeviceExpression: Sendable, Equatable {
       case .any(let nodes): nodes.contains { $0.holds(for: device, now: now) }
       }
     }
+
+    func names(_ device: String) -> Bool {
+      switch self {
+      case .condition(let condition): condition.names(device)
+      case .not(let node): node.names(device)
+      case .all(let nodes), .any(let nodes): nodes.contains { $0.names(device) }
+      }
+    }
   }
 
   typealias Fault = MetaCondition.Fault
@@ -40,6 +48,9 @@ struct DeviceExpression: Sendable, Equatable {
 
   /// - Parameter now: milliseconds since 1970.
   func includes(_ device: DeviceSummary, now: Int64) -> Bool { root.holds(for: device, now: now) }
+
+  /// Whether one of its conditions has the id of a device.
+  func names(_ device: String) -> Bool { root.names(device) }
 
   private struct Parser {
     var rest: ArraySlice<DeviceToken>
@@ -197,6 +208,8 @@ struct DeviceCondition: Sendable, Equatable {
     }
     number = found
   }
+
+  fileprivate func names(_ device: String) -> Bool { fact == .device && text.utf8.elementsEqual(device.utf8) }
 
   /// - Parameter now: milliseconds since 1970.
   func holds(for device: DeviceSummary, now: Int64) -> Bool {

@@ -76,16 +76,19 @@ actor ErasureDesk {
     path = FilePath.joined(state, "erasures.ndjson")
   }
 
+  /// - Parameter forget: what is held in memory of reports begins again.
   /// - Returns: nil: another job runs.
-  func begin(_ erased: Erased, in store: any PacketStore, who: String) -> Job? {
+  func begin(
+    _ erased: Erased, in store: any PacketStore, who: String, _ forget: @escaping @Sendable () -> Void = {}
+  ) -> Job? {
     guard jobs.last?.state != .running else { return nil }
     let job = Job(id: (jobs.last?.id ?? 0) + 1, erased: erased, who: who, started: time.unixMilliseconds)
     jobs = jobs.suffix(Self.jobsMax - 1) + [job]
-    Task(executorPreference: BackgroundExecutor.shared) { await self.run(job, store) }
+    Task(executorPreference: BackgroundExecutor.shared) { await self.run(job, store, forget) }
     return job
   }
 
-  private func run(_ begun: Job, _ store: any PacketStore) async {
+  private func run(_ begun: Job, _ store: any PacketStore, _ forget: () -> Void) async {
     var job = begun
     do throws(StoreFailure) {
       job.last = try await store.queries.newestID()
@@ -102,6 +105,7 @@ actor ErasureDesk {
       try await store.scrub(days)
       (job.state, job.through) = (.done, max(job.through, job.last))
     } catch { (job.state, job.cause) = (.failed, error.description) }
+    forget()
     job.ended = time.unixMilliseconds
     if job.state == .done { writeReceipt(of: &job) }
     log.log(

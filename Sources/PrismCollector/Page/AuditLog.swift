@@ -14,8 +14,13 @@ final class AuditLog: Sendable {
   /// Kinds of reads that wait to be stored, and as many kinds of the others beside them; further ones are counted.
   static let entriesMax = 1000
   private static let textBytesMax = 512
-  /// Of a parameter, and of all: as many conditions as are taken do not push the others out.
-  private static let (parameterBytesMax, queryBytesMax) = (72, 1024)
+  /// Of a name, and of all: as many conditions as are taken do not push the others out.
+  private static let (nameBytesMax, queryBytesMax) = (72, 2048)
+  /// Parameters with words of the API, names of the configuration, and numbers. Others may have an id or a value of a report.
+  private static let plain: Set = [
+    "namespace", "type", "kind", "table", "since", "until", "time", "before", "limit", "order", "sort", "buckets", "by",
+    "key", "format", "state", "progress", "failed", "app", "version", "other", "upload", "offset", "size", "firstLine",
+  ]
   private static let secondsOfReads = 60
 
   private struct Entry: Hashable {
@@ -37,8 +42,10 @@ final class AuditLog: Sendable {
 
   init(queue: PacketQueue, time: any TimeSource, log: Logger) { (self.queue, self.time, self.log) = (queue, time, log) }
 
-  /// - Parameter reader: nil: a stranger, whose questions are counted elsewhere.
-  func note(_ request: HTTPRequest, by reader: ReaderIdentity?, status: Int) {
+  /// - Parameters:
+  ///   - record: the part of the path that names a record.
+  ///   - reader: nil: a stranger, whose questions are counted elsewhere.
+  func note(_ request: HTTPRequest, record: String? = nil, by reader: ReaderIdentity?, status: Int) {
     guard let reader else { return }
     let text = { (text: String) in text.cut(atBytes: Self.textBytesMax) }
     let isRead = request.method == .get
@@ -52,8 +59,9 @@ final class AuditLog: Sendable {
     }
     let entry = Entry(
       type: type, who: reader.name, role: reader.role.rawValue, address: request.peer.address,
-      method: request.method.rawValue, path: text(request.path),
-      query: query.map { "\($0.name)=\($0.value)".cut(atBytes: Self.parameterBytesMax) }.joined(separator: "&")
+      method: request.method.rawValue,
+      path: text(record.map { request.path.dropLast($0.count) + ErasedValue.noted($0) } ?? request.path),
+      query: query.map { "\($0.name)=\(Self.noted($0.value, of: $0.name))" }.joined(separator: "&")
         .cut(atBytes: Self.queryBytesMax), status: status)
     let now = time.unixMilliseconds
     state.withLock { state in
@@ -64,6 +72,17 @@ final class AuditLog: Sendable {
       }
       state.counts[entry, default: (now, 0)].count += 1
     }
+  }
+
+  /// Ids and values as an erasure's receipt has them: their SHA-256, as this note stays.
+  private static func noted(_ value: String, of name: String) -> String {
+    if plain.contains(name) { return value.cut(atBytes: nameBytesMax) }
+    guard ["meta", "field"].contains(name), let condition = try? MetaCondition(value) else {
+      return ErasedValue.noted(value)
+    }
+    let path = MetaCondition.text(of: condition.path).cut(atBytes: nameBytesMax)
+    if condition.comparison == .exists { return path }
+    return "\(path) \(condition.comparison.rawValue) \(ErasedValue.noted(condition.value))"
   }
 
   func run() async {

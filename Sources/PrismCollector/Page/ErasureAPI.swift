@@ -29,7 +29,11 @@ struct ErasureAPI: PageAnswers {
       erased = .field(condition, value)
     default: throw CollectorRefusal(400, "name either a device or where")
     }
-    guard let job = await desk.begin(erased, in: api.collector.store, who: request.reader?.name ?? "") else {
+    let page = api.collector.access.page
+    guard
+      let job = await desk.begin(
+        erased, in: api.collector.store, who: request.reader?.name ?? "", { page.forgetReports() })
+    else {
       throw CollectorRefusal(409, "another erasure runs; wait for its end")
     }
     api.note(request, did: "began to erase reports", to: JSONValue.object([erased.member]).text)

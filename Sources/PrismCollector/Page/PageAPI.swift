@@ -43,6 +43,7 @@ struct PageAPI: PageAnswers {
       throw CollectorRefusal(404, "there is nothing at this path of the API; docs/api.yaml lists what there is")
     }
     let reader = try await reader(request, route.access, isOwner: isOwner)
+    let record = route.path.hasSuffix("{record}") ? parts.last : nil
     do throws(CollectorRefusal) {
       try Self.check(route.access, request, reader)
       try request.checkParameters(route.parameters)
@@ -52,10 +53,10 @@ struct PageAPI: PageAnswers {
         ? try await collector.access.page.reading.inTurn { () throws(CollectorRefusal) in
           try await route.handler(self, asked)
         } : try await route.handler(self, asked)
-      collector.access.audit?.note(request, by: reader, status: answer.status)
+      collector.access.audit?.note(request, record: record, by: reader, status: answer.status)
       return answer
     } catch {
-      collector.access.audit?.note(request, by: reader, status: error.status)
+      collector.access.audit?.note(request, record: record, by: reader, status: error.status)
       throw error
     }
   }

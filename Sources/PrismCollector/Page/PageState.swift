@@ -57,6 +57,9 @@ extension PageState {
   func releases(of scope: Scope) -> ReleaseIndex { view(of: scope).releases }
   func devices(of scope: Scope) -> DeviceIndex { view(of: scope).devices }
 
+  /// Reports were erased: what was read of them is read again.
+  func forgetReports() { views.withLock { $0 = [:] } }
+
   /// Something changed here that the next answer about devices must show.
   func forgetDevices() { for view in views.withLock({ Array($0.values) }) { view.devices.change() } }
 }

@@ -102,6 +102,7 @@ import Testing
         ["n", "crash of \(Self.secret)"])
       try statements.run(
         "INSERT INTO jobs VALUES ('j', 'prism', 'me', $1, '{}', 1, 2, 3, 4, 'done', 5)", ["device = device-of-b"])
+      try Self.putTexts(statements)
       for table in [
         "job_devices VALUES ('j', $1, 'done', NULL, NULL, 1)", "device_facts VALUES ($1, 'p', 'a', '1', NULL, 1)",
       ] {
@@ -118,8 +119,73 @@ import Testing
         #expect(try Self.count(word, in: ["", "-wal"].map { rig.path + "/fleet.db" + $0 }) == 0, "\(word)")
       }
     }
-    #expect(try FleetSession(fleet).read { try $0.integer("SELECT count(*) FROM jobs") } == 1)
+    #expect(
+      try FleetSession(fleet).read { try $0.texts("SELECT expression FROM jobs ORDER BY id") } == [
+        ["erased"], ["tag.region = eu"], ["erased"],
+      ])
+    #expect(try Self.comment(in: fleet) == "see erased, not a-device-of-c")
     await store.close()
+  }
+
+  private static func putTexts(_ statements: SQLStatements) throws {
+    for (id, expression) in [
+      ("k", "tag.region = eu"), ("l", "seen > 1d or not (lost = 1 and device = \"device-of-b\")"),
+    ] {
+      try statements.run(
+        "INSERT INTO jobs VALUES ($1, 'prism', 'me', $2, $3, 1, 2, 3, 4, 'done', 5)",
+        [id, expression, #"{"command":"erase","args":{"where":"device = device-of-b"}}"#])
+    }
+    var facts = CrashFacts()
+    facts.add(.init(text: "see device-of-b, not a-device-of-c", who: "me", time: 1))
+    try statements.run(
+      "INSERT INTO crash_states VALUES ('f', 'open', 'me', 1, 1, NULL, $1, NULL)", [facts.controlJSON.text])
+  }
+
+  private static func comment(in fleet: FleetDatabase) throws -> String? {
+    let facts = try FleetSession(fleet).read { try $0.texts("SELECT facts FROM crash_states") }
+    return facts.first.flatMap { CrashFacts(text: $0[0]).comments.first?.text }
+  }
+
+  @Test(
+    "a value is erased from what operators wrote where it is a word of its own",
+    arguments: [
+      ("is it C-17?", "is it erased?"), ("C-17", "erased"),
+      ("#C-17/C-17: AC-17, C-171", "#erased/erased: AC-17, C-171"),
+      ("c-17", "c-17"),
+    ])
+  func words(comment: String, left: String) async throws {
+    let rig = StoreRig()
+    let fleet = FleetDatabase.folder(rig.path)
+    var facts = CrashFacts()
+    facts.add(.init(text: comment, who: "me", time: 1))
+    try FleetSession(fleet).write { [facts] statements in
+      _ = try statements.run(
+        "INSERT INTO crash_states VALUES ('f', 'open', 'me', 1, 1, NULL, $1, NULL)", [facts.controlJSON.text])
+    }
+    let condition = try MetaCondition("customer = C-17")
+    try FleetErasure.run(.field(condition, ErasedValue(condition)), in: fleet)
+    #expect(try Self.comment(in: fleet) == left)
+    #expect(try DeviceExpression("not (lost = 1 and device = \"e\")").names("e"))
+    for other in ["tag.region = eu", "device = ee", "device = e*", "tag.device = e"] {
+      #expect(try !DeviceExpression(other).names("e"), "\(other)")
+    }
+  }
+
+  @Test("crashes of an erasure are gone from the answers at its end")
+  func answers() async throws {
+    let rig = try PageRig()
+    _ = try await rig.collector.store.take(
+      StoreRig.packet(
+        [1, 2], type: CrashReport.type, members: { #""customer":"C-1\#($0)","reason":"fault of C-1\#($0)""# }))
+    #expect(try await rig.json("/crashes").text.contains("fault of C-11"))
+    let request = PageRig.request(
+      "/api/v1/erasures", method: .post, headers: [("content-type", "application/json")],
+      body: #"{"where":"customer = C-11"}"#)
+    #expect(await rig.collector.answerReader(request, isOwner: true).status == 200)
+    #expect(try await Self.end(rig.collector.access.page.erasures).state == .done)
+    let left = try await rig.json("/crashes").text
+    #expect(!left.contains("C-11") && left.contains("fault of C-12"))
+    await rig.collector.close()
   }
 
   private static func count(_ word: String, in paths: [String]) throws -> Int {
