@@ -52,13 +52,21 @@ public final class ScriptedDownloads: DownloadSource {
     }
   }
 
+  private static func key(_ question: DownQuestion) -> Secret {
+    Secret(Array(DeliveryRig.key.bytes.prefix(question.cipher.keyBytes)))
+  }
+
   private static func question(_ request: TransferRequest) -> DownQuestion? {
     let parts = request.url.split(separator: "?", maxSplits: 1)
     guard parts.count == 2, parts[0].hasSuffix(DownQuestion.path) else { return nil }
     let query = parts[1].split(separator: "&").map { $0.split(separator: "=").map(String.init) }
-    return try? DownQuestion(
+    let question = try? DownQuestion(
       query: { name in query.first { $0.first == name }?.last },
       { name in request.headers.filter { $0.name.lowercased() == name }.map(\.value) })
+    guard let question, (try? question.isProven(by: request.header("Prism-Mac"), key: key(question))) == true else {
+      return nil
+    }
+    return question
   }
 
   private static func answer(_ status: Int, _ headers: [String: String] = [:], _ body: String = "") -> DownloadAnswer {
@@ -76,8 +84,7 @@ public final class ScriptedDownloads: DownloadSource {
       for line in lines { packed += try packer.add(line.bytes) }
       packed += try packer.finish()
       let headers = DownHeaders(to: question, lineCount: lines.count, sentTime: sentTime, encoding: encoding)
-      let key = Secret(Array(DeliveryRig.key.bytes.prefix(question.cipher.keyBytes)))
-      let body = try DownBody(headers, packed: packed, key: key)
+      let body = try DownBody(headers, packed: packed, key: Self.key(question))
       var (bytes, piece): ([UInt8], [UInt8]) = ([], .init(repeating: 0, count: 65_536))
       while true {
         let count = try piece.withUnsafeMutableBytes { try body.read(into: $0) }

@@ -26,6 +26,7 @@ final class ReadGate: Sendable {
 
   var isClosed: Bool { closed.load(ordering: .relaxed) }
   var waitingCount: Int { places.waitingCount }
+  var isUsed: Bool { places.usedBytes > 0 }
 
   /// - Throws: 503 where there are too many.
   func take() throws(CollectorRefusal) -> Place {

@@ -108,10 +108,14 @@ final class PacketOpeners: Sendable {
     }
   }
 
-  /// - Throws: 401 and 403, as `body`, before there is any work for the answer.
-  func check(_ question: DownQuestion) async throws(CollectorRefusal) {
-    try keys.check(question.keyID, for: question.namespace)
-    try await keys.refresh(question.keyID)
+  /// - Throws: 401 and 403, as `body`, and 401 for a question that no holder of the device's key asked, before any work for it.
+  func check(_ question: DownQuestion, _ mac: String?) async throws(CollectorRefusal) {
+    let key = try await key(question.keyID, of: question.deviceID, question.namespace, question.cipher)
+    guard (try? question.isProven(by: mac, key: key)) == true else {
+      throw CollectorRefusal(
+        401, code: .macMismatch,
+        "Prism-Mac is missing, or is not that of the device's key over this question; compare the keys of both ends")
+    }
   }
 
   /// The opener that has the least to do.

@@ -8,8 +8,8 @@ import Synchronization
 struct RecordAnswers {
   let collector: Collector
 
-  /// - Throws: 400 for a wrong header or parameter; 401 and 403 for the token and the key. 403 for a revoked device, 429 for
-  ///   its limits; 503 if the answer can't be made now.
+  /// - Throws: 400 for a wrong header or parameter; 401 and 403 for the token, the key and the proof of the device. 403 for a
+  ///   revoked device, 429 for its limits; 503 if the answer can't be made now.
   func answer(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let (openers, devices) = (collector.openers, collector.devices)
     do throws(CollectorRefusal) {
@@ -18,7 +18,7 @@ struct RecordAnswers {
       do throws(PacketHeaderFault) {
         question = try DownQuestion(query: { request.parameter($0) }, { request.headers($0) })
       } catch { throw CollectorRefusal(400, code: .header, error.description) }
-      try await openers.check(question)
+      try await openers.check(question, request.header("prism-mac"))
       try devices.check(question.deviceID)
       try await devices.standings.check(question.deviceID)
       let accepts = request.header("prism-accept")?.split(separator: ",").contains { $0.filter { $0 != " " } == "zstd" }
@@ -52,7 +52,7 @@ struct RecordAnswers {
       collector.counts.count(.recordQuestions, "all")
       var headers = headers(question, reply, encoding)
       headers.lineCount = snapshot.lineCount
-      return try response(headers, snapshot.file, snapshot.sequence)
+      return try response(headers, snapshot.file, snapshot.sequence, snapshot.turn)
     }
   }
 
@@ -86,7 +86,7 @@ struct RecordAnswers {
   }
 
   private func response(
-    _ headers: DownHeaders, _ packed: any PieceSource & Sendable, _ sequence: Int64
+    _ headers: DownHeaders, _ packed: any PieceSource & Sendable, _ sequence: Int64, _ turn: ReadGate.Place? = nil
   ) throws(CollectorRefusal) -> HTTPResponse {
     let body = try collector.openers.body(headers, packed: packed)
     let mac = body.mac.map { [(name: "Prism-Mac", value: $0)] } ?? []
@@ -95,6 +95,7 @@ struct RecordAnswers {
       status: 200, headers: headers.fields + mac + [(DownHeaders.versionName, String(sequence))])
     let reading = Mutex(body)
     response.stream = HTTPStream(byteCount: byteCount) { buffer in
+      defer { withExtendedLifetime(turn) {} }
       let count = buffer.count
       let piece = reading.withLock { body in
         [UInt8](unsafeUninitializedCapacity: count) { bytes, read in

@@ -9,6 +9,8 @@ struct RecordSnapshot: Sendable {
   /// The number in its head.
   let sequence: Int64
   let mark: StoreMark?
+  /// Of a device's own: its share of the answers that are not read yet.
+  var turn: ReadGate.Place?
 }
 
 enum RecordSnapshotFault: Error {

@@ -10,6 +10,7 @@ actor RecordSnapshots {
   private static let bytesMax = 512 * 1_048_576
   /// That are kept: each is an open file.
   private static let keptMax = 64
+  private static let ofDevicesMax = 10_000
 
   private struct Key: Hashable {
     let place: RecordPlace
@@ -25,9 +26,8 @@ actor RecordSnapshots {
   /// Those that are made at a time; further ones wait.
   private let gate = ReadGate(
     countMax: 2, waitingMax: 256, "too many devices ask for all records; try again", retryAfterSeconds: 30)
-  /// Answers that are made in the name of one device at a time: a question proves nothing of its sender.
-  private static let ofDeviceMax = 2
-  private var ofDevices: [RecordPlace: Int] = [:]
+  /// Answers for one device that are made or not read yet.
+  private var ofDevices: [RecordPlace: ReadGate] = [:]
   /// Since the start.
   private(set) var built = 0
 
@@ -39,12 +39,16 @@ actor RecordSnapshots {
     of place: RecordPlace, sequence: Int64, in mark: StoreMark?, _ encoding: PacketEncoding, from store: any RecordStore
   ) async throws -> RecordSnapshot {
     guard place.device == nil else {
-      guard ofDevices[place, default: 0] < Self.ofDeviceMax else {
-        throw CollectorRefusal(503, "this device asks for all of its records already; try again", retryAfterSeconds: 5)
-      }
-      ofDevices[place, default: 0] += 1
-      defer { ofDevices[place] = ofDevices[place].flatMap { $0 > 1 ? $0 - 1 : nil } }
-      return try await build(place, encoding, store)
+      if ofDevices.count >= Self.ofDevicesMax { ofDevices = ofDevices.filter { $0.value.isUsed } }
+      let gate =
+        ofDevices[place]
+        ?? ReadGate(
+          countMax: 2, "this device asks for all of its records already; try again", retryAfterSeconds: 5)
+      ofDevices[place] = gate
+      let turn = try gate.take()
+      var snapshot = try await build(place, encoding, store)
+      snapshot.turn = turn
+      return snapshot
     }
     let key = Key(place: place, sequence: sequence, mark: mark, encoding: encoding)
     if let index = kept.firstIndex(where: { $0.key == key }) {

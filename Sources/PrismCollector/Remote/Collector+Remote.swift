@@ -12,6 +12,7 @@ extension Collector {
     }
     do throws(CollectorRefusal) {
       let question = try ConfigurationQuestion(request)
+      try await devices.standings.check(question.deviceID)
       let chosen = await remote.choices.choice(for: remote.store.rollouts.active, of: self)
       let answer = try await remote.store.answer(to: question.deviceID, since: question.updateTime, among: chosen)
       // Without a token or a certificate anybody could make rows and log lines of any device's.

@@ -41,8 +41,10 @@ actor RecordPuller {
       deviceID: pull.settings.deviceID, namespace: pull.settings.namespace, table: pull.table.name, after: pull.after,
       lastPacket: pull.lastPacket, packetID: PacketID(unixMilliseconds: time.unixMilliseconds, using: &random),
       cipher: configuration.cipher, keyID: key.id)
+    // Without memory for it the question is refused, and asked again.
+    let proof = (try? question.code(key.secret)).map { [(name: "Prism-Mac", value: $0)] } ?? []
     var request = TransferRequest(
-      get: collector.base + question.target, headers: question.fields + configuration.authorization,
+      get: collector.base + question.target, headers: question.fields + proof + configuration.authorization,
       timeout: Self.timeout, answerBytesMax: min(pull.bytesMax, Self.bodyBytesMax))
     // That of a refusal: a table goes into a file.
     request.answerBytesKept = 64 * 1024

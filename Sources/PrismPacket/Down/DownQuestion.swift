@@ -36,7 +36,7 @@ public struct DownQuestion: Sendable, Equatable {
       + (lastPacket.map { "&last=\($0)" } ?? "")
   }
 
-  /// Every header but `Authorization`.
+  /// Every header but `Authorization` and `Prism-Mac`.
   public var fields: [(name: String, value: String)] {
     [
       ("Prism-Version", PacketHeaders.version), ("Prism-Device-Id", deviceID),
@@ -64,5 +64,17 @@ public struct DownQuestion: Sendable, Equatable {
       packetID: try reader.required("prism-packet-id", FieldReader.packetID),
       cipher: try reader.required("prism-cipher") { Cipher(rawValue: $0) },
       keyID: try reader.required("prism-key-id") { $0.isEmpty ? nil : $0 })
+  }
+}
+
+extension DownQuestion: ProvenQuestion {
+  package static var purpose: String { "records" }
+
+  package var parameters: [(name: String, value: String)] {
+    let parameters: [(name: String, value: String?)] = [
+      ("deviceId", deviceID), ("packetId", packetID.description), ("namespace", namespace.text), ("table", table.text),
+      ("after", after.map { String($0) }), ("last", lastPacket?.description),
+    ]
+    return parameters.compactMap { name, value in value.map { (name, $0) } }
   }
 }

@@ -42,18 +42,32 @@ public struct ConfigurationQuestion: Sendable, Equatable {
     [("Prism-Cipher", cipher.rawValue), ("Prism-Key-Id", keyID), ("Prism-Mac", try code(key))]
   }
 
-  /// Whether a `Prism-Mac` proves it.
-  public func isProven(by code: String?, key: Secret) throws(PacketError) -> Bool {
-    ProbeCode.areEqual(code, try self.code(key))
-  }
+}
 
-  /// The key is derived for this purpose alone.
-  private func code(_ key: Secret) throws(PacketError) -> String {
-    let own = try Hashing.hkdfSHA256(key: key, info: "prism2 configuration question")
+/// A question without a body that a device's key proves: by `Prism-Mac`, the HMAC-SHA-256 of its parameters.
+package protocol ProvenQuestion {
+  /// Of the key: it is derived for this purpose alone.
+  static var purpose: String { get }
+  var deviceID: String { get }
+  /// Those that the code is over: a line each, `name=value`.
+  var parameters: [(name: String, value: String)] { get }
+}
+
+extension ProvenQuestion {
+  /// The value of `Prism-Mac`. - Throws: `internal` if OpenSSL has no memory.
+  package func code(_ key: Secret) throws(PacketError) -> String {
+    let own = try Hashing.hkdfSHA256(key: key, info: "prism2 \(Self.purpose) question")
     return Hex.encode(
       try Hashing.hmacSHA256(key: own, Array(parameters.map { "\($0.name)=\($0.value)\n" }.joined().utf8)))
   }
+
+  /// Whether a `Prism-Mac` proves it.
+  package func isProven(by code: String?, key: Secret) throws(PacketError) -> Bool {
+    ProbeCode.areEqual(code, try self.code(key))
+  }
 }
+
+extension ConfigurationQuestion: ProvenQuestion { package static var purpose: String { "configuration" } }
 
 /// The codes by which both ends of a question in JSON prove that they have the same key: HMAC-SHA-256. The keys are derived for
 /// one purpose alone, so that no probe can be taken for a packet.

@@ -28,6 +28,7 @@ import Testing
   ) -> HTTPRequest {
     var fields = Dictionary(question.fields.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { $1 })
     fields["authorization"] = "Bearer sender-token-of-tests"
+    fields["prism-mac"] = try? question.code(CollectorTests.key)
     for (name, value) in changing { fields[name] = value.isEmpty ? nil : value }
     var parameters = ["namespace": question.namespace.text, "table": question.table.text]
     if let after = question.after { parameters["after"] = String(after) }
@@ -123,6 +124,37 @@ import Testing
     #expect(await rig.collector.answer(Self.request(question)).status == 403)
     let counts = rig.collector.counts.metrics
     #expect(counts.contains(#"prism_collector_record_questions_total{outcome="refused_403"} 1"#))
+    await rig.collector.close()
+  }
+
+  @Test("a question without the proof of its device is refused before a table is read")
+  func unproven() async throws {
+    let rig = try PageRig()
+    try await Self.change(rig, [RecordChange(id: RecordID("a")!, action: .put(.object([])))], device: "d")
+    let question = Self.question(after: nil)
+    var other = question
+    other.table = RecordTableName("part")!
+    for mac in ["", try other.code(CollectorTests.key), try question.code(Secret([UInt8](repeating: 7, count: 16)))] {
+      let answer = await rig.collector.answer(Self.request(question, changing: ["prism-mac": mac]))
+      #expect(answer.status == 401 && String(decoding: answer.body, as: UTF8.self).contains("macMismatch"))
+    }
+    #expect(await rig.collector.access.page.snapshots.built == 0)
+    #expect(await rig.collector.answer(Self.request(question)).status == 200)
+    #expect(await rig.collector.access.page.snapshots.built == 1)
+    await rig.collector.close()
+  }
+
+  @Test("of a device's whole tables two answers at most are not read yet")
+  func unreadTables() async throws {
+    let rig = try PageRig()
+    try await Self.change(rig, [RecordChange(id: RecordID("a")!, action: .put(.object([])))], device: "d")
+    let question = Self.question(after: nil)
+    var held: [HTTPResponse] = []
+    for _ in 0..<2 { held.append(await rig.collector.answer(Self.request(question))) }
+    #expect(held.map(\.status) == [200, 200])
+    #expect(await rig.collector.answer(Self.request(question)).status == 503)
+    held.removeLast()
+    #expect(await rig.collector.answer(Self.request(question)).status == 200)
     await rig.collector.close()
   }
 

@@ -36,6 +36,22 @@ struct ProvenQuestionTests {
     ).status
   }
 
+  @Test("a revoked device gets no configuration")
+  func revoked() async throws {
+    let folder = TemporaryFolder.make()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try Self.token.write(toFile: folder + "/tokens", atomically: true, encoding: .utf8)
+    var options = CollectorOptions(state: folder, keys: ["main": CollectorTests.key])
+    (options.tokenFile, options.remote) = (folder + "/tokens", CollectorOptions.Remote(folder: folder))
+    let time = ManualTime()
+    let collector = try Collector(options, time: time, log: Logger(write: { _ in }))
+    #expect(await Self.ask(collector, Self.question(nil), []) == 200)
+    try await collector.devices.store.setRevoked("d", at: 1)
+    time.advance(by: .seconds(6))
+    #expect(await Self.ask(collector, Self.question(nil), []) == 403)
+    await collector.close()
+  }
+
   @Test("a sender without the key of the device changes nothing that the device said", arguments: Speaker.allCases)
   func proven(speaker: Speaker) async throws {
     let folder = TemporaryFolder.make()
