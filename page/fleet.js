@@ -76,9 +76,8 @@ function deviceSection(list, query, now) {
     ? !list.fault && empty(isChosen ? "No device is chosen by this." : "No device has sent a packet yet.",
       isChosen ? "Clear the fields to see all." : "Set `url` of a namespace on a device to this collector's address, then report something: prismctl send --type net --meta '{\"ms\":12}'.")
     : deviceTable(list, query, now, set);
-  const after = Number(query.get("after") ?? 0);
   return section(`Devices (${count(list.total)})`, deviceFields(list, query, set), content,
-    h("p", { class: "pages" }, after > 0 && h("button", { type: "button", onclick: () => set({ after: Math.max(0, after - 25) }) }, "Previous"),
+    h("p", { class: "pages" }, query.get("after") && h("button", { type: "button", onclick: () => set({}) }, "First"),
       list.next !== null && h("button", { type: "button", onclick: () => set({ after: list.next }) }, "Next")));
 }
 

@@ -11,7 +11,7 @@ extension CollectorCommand {
     for option in line.arguments.given where QueryOptions.all.contains(where: { $0.name == option.name }) {
       try query.take(String(option.name.dropFirst(2)), option.value ?? "")
     }
-    try await query.run(try line.options) { output.write($0) }
+    StandardStreams.say(try await query.run(try line.options) { output.write($0) })
     return output.exitCode
   }
 }

@@ -10,11 +10,11 @@ struct ReportQueryTests {
   private static func ask(_ options: CollectorOptions, _ given: [(String, String)]) async throws -> String {
     var (query, bytes) = (ReportQuery(), [UInt8]())
     for (name, value) in given { try query.take(name, value) }
-    try await query.run(options) {
+    let more = try await query.run(options) {
       bytes += $0
       return true
     }
-    return String(decoding: bytes, as: UTF8.self)
+    return String(decoding: bytes, as: UTF8.self) + (more.isEmpty ? "" : "\n# " + more)
   }
 
   @Test(
@@ -35,7 +35,7 @@ struct ReportQueryTests {
       _ = try await store.take(StoreRig.packet(Array(round * 500..<round * 500 + 500), type: round == 2 ? "rare" : "t"))
     }
     func numbers(_ given: [(String, String)]) async throws -> [Int?] {
-      try await Self.ask(options, given).split(separator: "\n").map {
+      try await Self.ask(options, given).split(separator: "\n").filter { !$0.hasPrefix("# ") }.map {
         try JSONValue(parsing: Array($0.utf8))["meta"]?["n"]?.int
       }
     }
@@ -43,6 +43,16 @@ struct ReportQueryTests {
     #expect(try await numbers([("limit", "2100"), ("newest", "")]) == Array((400..<2500).reversed()))
     #expect(try await numbers([("type", "rare"), ("meta", "n >= 1400"), ("meta", "n < 1402")]) == [1400, 1401])
     #expect(try await numbers([("device", "absent")]) == [])
+    func more(_ given: [(String, String)]) async throws -> String? {
+      try await Self.ask(options, given).split(separator: "\n").last.flatMap { $0.hasPrefix("# ") ? String($0) : nil }
+    }
+    for order in [[], [("newest", "")], [("format", "csv")]] {
+      #expect(
+        try await more(order) == "# prism-collector: 1500 more reports are not printed: --limit 2500 has them",
+        "\(order)")
+    }
+    for few in [[("limit", "10")], [("type", "rare")]] { #expect(try await more(few) == nil) }
+    #expect(try await more([("type", "t")])?.hasPrefix("# prism-collector: 1000 more") == true)
     #expect(try await numbers([("until", "1970-01-01T00:00:00.002Z"), ("time", "created")]) == [0, 1])
     #expect(try await numbers([("until", "1970-01-01T00:00:00.002Z"), ("time", "received")]) == [])
     let csv = try await Self.ask(options, [("format", "csv"), ("limit", "1")])

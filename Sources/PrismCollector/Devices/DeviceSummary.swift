@@ -63,19 +63,29 @@ struct DeviceSummary: Sendable, Equatable {
     all(of: try await store.queries.streams(.fleet, of: nil, limit: streamsMax))
   }
 
-  /// Whether it comes before `other`; the largest first, but names ascend.
-  func isBefore(_ other: DeviceSummary, _ order: Order) -> Bool {
-    let (own, others): (Int, Int)
-    switch order {
-    case .device: return device < other.device
-    case .seen: (own, others) = (Int(seenTime), Int(other.seenTime))
-    case .silent: (own, others) = (-Int(seenTime), -Int(other.seenTime))
-    case .crash: (own, others) = (Int(crashTime ?? 0), Int(other.crashTime ?? 0))
-    case .waiting: (own, others) = (sums.waiting, other.sums.waiting)
-    case .lost: (own, others) = (sums.lost, other.sums.lost)
-    case .packets: (own, others) = (packets, other.packets)
+  /// The place in an order; the largest number comes first, but names ascend. A page begins behind the place at which the one
+  /// before it ended, however many devices come meanwhile.
+  struct Place: Sendable, Comparable {
+    let number: Int
+    let device: String
+
+    static func < (one: Place, other: Place) -> Bool {
+      one.number == other.number ? one.device < other.device : one.number > other.number
     }
-    return own == others ? device < other.device : own > others
+  }
+
+  func place(_ order: Order) -> Place {
+    let number =
+      switch order {
+      case .device: 0
+      case .seen: Int(seenTime)
+      case .silent: -Int(seenTime)
+      case .crash: Int(crashTime ?? 0)
+      case .waiting: sums.waiting
+      case .lost: sums.lost
+      case .packets: packets
+      }
+    return Place(number: number, device: device)
   }
 
   var json: JSONValue {

@@ -64,7 +64,11 @@ struct DeviceAPI: PageAnswers {
   /// `GET /devices`
   func devices(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let limit = try request.number("limit", in: 1...1000) ?? 100
-    let after = try request.number("after", in: 0...1_000_000) ?? 0
+    let text = request.http.parameter("after") ?? ""
+    let after = DeviceSummary.Place(text)
+    guard after != nil || text.isEmpty else {
+      throw CollectorRefusal(400, "after: must be the `next` of the page before")
+    }
     let order = try request.word("sort", DeviceSummary.Order.self) ?? .seen
     let search = request.http.parameter("search")?.lowercased() ?? ""
     let wanted = try request.devices
@@ -72,11 +76,12 @@ struct DeviceAPI: PageAnswers {
     let devices = try await devices(of: request.scope)
     let found = devices.filter {
       (search.isEmpty || $0.device.lowercased().contains(search)) && wanted?.includes($0, now: now) ?? true
-    }.sorted { $0.isBefore($1, order) }
-    let page = found.dropFirst(after).prefix(limit)
+    }
+    let rest = found.map { (place: $0.place(order), device: $0) }.filter { one in after.map { $0 < one.place } ?? true }
+    let page = rest.sorted { $0.place < $1.place }.prefix(limit)
     return PageAPI.json([
-      "devices": page.map(\.json), "total": found.count,
-      "next": after + page.count < found.count ? after + page.count : nil as Int?,
+      "devices": page.map(\.device.json), "total": found.count,
+      "next": page.count < rest.count ? page.last?.place.text : nil,
     ])
   }
 
@@ -160,6 +165,17 @@ struct DeviceAPI: PageAnswers {
     return
       "\(delivered - here) of \(delivered) reports that the device delivered are not here: retention or an erasure "
       + "deleted them, an older backup was restored, they went to another store, or they are lost"
+  }
+}
+
+extension DeviceSummary.Place {
+  /// As the parameter `after`.
+  fileprivate var text: String { "\(number):\(device)" }
+
+  /// - Returns: nil: it is no place.
+  fileprivate init?(_ text: String) {
+    guard let end = text.firstIndex(of: ":"), let number = Int(text[..<end]) else { return nil }
+    self.init(number: number, device: String(text[text.index(after: end)...]))
   }
 }
 

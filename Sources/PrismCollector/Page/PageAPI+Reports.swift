@@ -200,7 +200,8 @@ struct NumberSummary: Sendable, Equatable {
   /// The most that these are wrong, relative to them; 0: they are exact.
   let error: Double
 
-  var average: Double { sum / Double(count) }
+  /// In parts, where the sum is more than a number holds.
+  let average: Double
 
   var json: JSONValue {
     [
@@ -215,6 +216,7 @@ struct NumberSummary: Sendable, Equatable {
     var numbers = given
     numbers.settle()
     (count, sum) = (numbers.total, numbers.sum)
+    average = sum.isFinite ? sum / Double(count) : numbers.average
     guard let all = numbers.whole else {
       let values = numbers.values
       (minimum, maximum) = (values[0], values[values.count - 1])

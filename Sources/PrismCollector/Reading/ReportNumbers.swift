@@ -63,6 +63,12 @@ struct NumberCounts: Sendable, Equatable {
   /// Of the same.
   var sum: Double { zip(values, counts).reduce(reduced?.sum ?? 0) { $0 + $1.0 * Double($1.1) } }
 
+  /// Of the same, without a sum of them.
+  var average: Double {
+    let count = Double(total)
+    return zip(values, counts).reduce((reduced?.sum ?? 0) / count) { $0 + $1.0 / count * Double($1.1) }
+  }
+
   /// Both in one; nil: no number was reduced, and each is known.
   var whole: Sketch? {
     guard var all = reduced else { return nil }

@@ -16,7 +16,8 @@ public struct ReportQuery: Sendable {
   private static let limits = 1...1_000_000_000
 
   private var filter = ReportFilter(scope: .everything)
-  private var left = 1000
+  /// The most reports; nil: 1,000, and it is said how many more there are.
+  private var limit: Int?
   private var format = ExportFormat.ndjson
 
   /// Asks for the first 1,000 reports, the oldest first.
@@ -43,7 +44,7 @@ public struct ReportQuery: Sendable {
       guard let limit = Int(value), Self.limits.contains(limit) else {
         throw Fault(message: "--limit: must be 1 to \(Self.limits.upperBound)", exitCode: 64)
       }
-      left = limit
+      self.limit = limit
     default:
       guard let format = ExportFormat(rawValue: value) else {
         throw Fault(message: "--\(name): must be ndjson or csv", exitCode: 64)
@@ -69,7 +70,8 @@ public struct ReportQuery: Sendable {
 
   /// Reads page after page. For CSV that is done twice: the first line has all fields.
   /// - Parameter write: takes a part of the answer; false ends the reading.
-  public consuming func run(_ options: CollectorOptions, write: ([UInt8]) -> Bool) async throws(Fault) {
+  /// - Returns: a line for standard error about further reports; empty: there are no further ones, or a limit was given.
+  public consuming func run(_ options: CollectorOptions, write: ([UInt8]) -> Bool) async throws(Fault) -> String {
     let reader = options.storeReader
     var lines = ExportLines(format)
     if format == .csv {
@@ -80,18 +82,33 @@ public struct ReportQuery: Sendable {
         return !lines.isOver
       }
       if lines.isOver { throw Fault(message: ExportLines.overCause, exitCode: 64) }
-      guard write(lines.head()), let ids else { return }
+      guard write(lines.head()), let ids else { return "" }
       // Those that came meanwhile are not among them.
       (filter.after, filter.before) = (ids.lowerBound - 1, ids.upperBound + 1)
     }
-    try await forEachPage(reader.page) { write($0.flatMap { lines.line($0) }) }
+    var (last, isWritten): (Int64?, Bool) = (nil, true)
+    try await forEachPage(reader.page) { page in
+      last = page.last?.id
+      isWritten = write(page.flatMap { lines.line($0) })
+      return isWritten
+    }
+    guard limit == nil, isWritten, let last else { return "" }
+    (filter.after, filter.before) = filter.isNewestFirst ? (0, last) : (last, nil)
+    do throws(StoreFailure) {
+      let scan = ReportScan(queries: reader, time: SystemTime())
+      let (counts, reach) = try await scan.counts(filter, .init(bucketMilliseconds: ReportGrouping.wholeTime))
+      let more = counts.reduce(0) { $0 + $1.count }
+      let least = reach.since == nil ? "" : "at least "
+      let line = "prism-collector: \(least)\(more) more reports are not printed: --limit \(1000 + more) has them\n"
+      return more == 0 ? "" : line
+    } catch { throw Fault(message: "the store can't be read: \(error)", exitCode: 69) }
   }
 
   /// - Parameter take: false ends the reading.
   private func forEachPage(
     _ read: (ReportFilter) async throws(StoreFailure) -> [StoredReport], _ take: ([StoredReport]) -> Bool
   ) async throws(Fault) {
-    var (filter, left) = (filter, left)
+    var (filter, left) = (filter, limit ?? 1000)
     while left > 0 {
       filter.limit = min(left, ReportFilter.limits.upperBound)
       let page: [StoredReport]

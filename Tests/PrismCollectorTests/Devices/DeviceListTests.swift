@@ -43,6 +43,31 @@ struct DeviceListTests {
     return devices.compactMap { $0["device"]?.string }
   }
 
+  @Test(
+    "a page begins behind the place of the one before, however many devices come meanwhile",
+    arguments: ["seen", "device"])
+  func pages(sort: String) async throws {
+    let collector = try await collector(.sqlite)
+    for number in 10..<20 {
+      try await send(collector, "d\(number)", [Self.app("1")])
+      rig.time.advance(by: .seconds(60))
+    }
+    var (found, after): ([String], String) = ([], "")
+    repeat {
+      let query = [("sort", sort), ("limit", "3"), ("after", after)].map { (name: $0.0, value: $0.1) }
+      let page = try await ask(collector, "/devices", query).json
+      found += (page["devices"]?.array ?? []).compactMap { $0["device"]?.string }
+      after = page["next"]?.string ?? ""
+      // Before and behind the place, by either order.
+      for name in ["a\(found.count)", "z\(found.count)"] { try await send(collector, name, [Self.app("1")]) }
+      rig.time.advance(by: .seconds(60))
+    } while !after.isEmpty && found.count < 100
+    let known = found.filter { $0.hasPrefix("d") }
+    #expect(known.sorted() == (10..<20).map { "d\($0)" } && Set(found).count == found.count, "\(found)")
+    #expect(try await ask(collector, "/devices", [("after", "25")]).status == 400)
+    await collector.close()
+  }
+
   @discardableResult
   private func send(
     _ collector: Collector, _ device: String, _ metas: [String], in namespace: String = "prism", ledger: String = ""

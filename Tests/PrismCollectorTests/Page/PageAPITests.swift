@@ -217,7 +217,9 @@ struct PageAPITests {
     #expect(fleet["ledger"]?["expired"] == 5 && fleet["ledger"]?["waiting"] == 1)
     #expect(fleet["startTime"]?.int.map { Int64($0) } == rig.rig.time.unixMilliseconds)
     let list = try await rig.json("/devices", [("sort", "lost"), ("limit", "1")])
-    #expect(list["devices"]?.array?.first?["device"] == "b" && list["next"] == 1 && list["total"] == 2)
+    #expect(
+      list["devices"]?.array?.first?["device"] == "b" && list["next"]?.string?.hasSuffix(":b") == true
+        && list["total"] == 2)
   }
 
   @Test("percentiles are the numbers of the nearest rank")
@@ -225,6 +227,8 @@ struct PageAPITests {
     let summary = NumberSummary(NumberCounts((1...100).map { Double($0) }.shuffled()))
     #expect(summary.median == 50 && summary.percentile95 == 95 && summary.maximum == 100 && summary.minimum == 1)
     #expect(summary.average == 50.5 && NumberSummary(NumberCounts([7])).percentile95 == 7)
+    let large = NumberSummary(NumberCounts([1.5e308, 1.5e308, 1.5e308]))
+    #expect(large.average == 1.5e308 && large.json["avg"] != .null, "their sum is more than a number holds")
   }
 
   @Test("past the bound of a gate without turns a question gets 503")
