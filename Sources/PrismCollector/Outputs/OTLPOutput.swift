@@ -91,8 +91,14 @@ actor OTLPOutput: ReportOutput {
     case .taken(let count, let cause):
       let refused = count == 0 ? [] : part.records
       if count > 0 { requestReportsMax = 1 }
-      let all = isOne ? cause : "\(count) of the \(part.records.count) reports of its request: \(cause)"
-      note(part, refused: refused.map { RefusedReport(id: $0.id, cause: all) })
+      let all =
+        "\(count) of the \(refused.count) reports of its request, whose dead letters all have this cause: \(cause); "
+        + "requeue sends the others a second time"
+      note(
+        part,
+        refused: refused.indices.map {
+          RefusedReport(id: refused[$0].id, cause: isOne ? cause : all, isDelivered: $0 >= count)
+        })
     case .refused(let cause) where isOne: note(part, refused: [RefusedReport(id: part.records[0].id, cause: cause)])
     case .held(let cause): throw OutputFailure("\(part.signal.path) \(cause)")
     case .tooLarge(let cause) where isOne:

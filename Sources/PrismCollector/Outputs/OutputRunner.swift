@@ -138,17 +138,18 @@ actor OutputRunner {
     guard let last = taken.last else { return }
     try await source.note(cursor: last.id, refused: refused)
     cursor = last.id
-    figures.delivered += taken.count - refused.count
+    figures.delivered += taken.count - refused.count { !$0.isDelivered }
     noteDead(refused)
   }
 
   private func noteDead(_ refused: [RefusedReport]) {
     guard let first = refused.first else { return }
-    figures.refused += refused.count
+    let count = refused.count { !$0.isDelivered }
+    figures.refused += count
     figures.dead += refused.count
     log.warning(
       "an output refuses reports for good: they are kept as its dead letters",
-      ["output": name, "reports": String(refused.count), "first": String(first.id), "cause": first.cause])
+      ["output": name, "reports": String(count), "first": String(first.id), "cause": first.cause])
   }
 
   private func deliver(_ page: [StoredReport]) async throws(OutputFailure) -> [RefusedReport] {

@@ -25,6 +25,9 @@ struct RefusedReport: Sendable, Equatable {
   var id: Int64
   /// In words. Never a report's content.
   var cause: String
+  /// The other side refused some of its request, and does not say which: as many of these count as refused, the others as
+  /// delivered. All are kept.
+  var isDelivered = false
 }
 
 /// A dead letter of an output: its report stays in the store as long as any other.

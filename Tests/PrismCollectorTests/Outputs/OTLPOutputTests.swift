@@ -168,11 +168,34 @@ struct OTLPOutputTests {
     for index in numbered.indices { numbered[index].id = Int64(index + 1) }
     let refused = try await output.deliver(numbered)
     #expect(refused.map(\.id) == [2, 4, 3, 1], "which log record it is the answer does not say")
-    #expect(refused.first?.cause == "1 of the 2 reports of its request: too old" && refused.last?.cause == "too old")
+    #expect(refused.first?.cause.hasPrefix("1 of the 2 reports of its request, ") == true)
+    #expect(refused.first?.cause.contains(": too old; requeue") == true && refused.last?.cause == "too old")
+    #expect(refused.map(\.isDelivered) == [false, true, false, false], "two log records, one of which was taken")
     #expect(paths.withLock { $0 } == ["/v1/logs", "/v1/traces", "/v1/metrics"])
     _ = try await output.deliver(numbered)
     #expect(paths.withLock { $0.count } == 3 + 4, "the next requests have one report")
     await output.close()
+    await server.stop()
+  }
+
+  @Test("of a request that is refused in part the rest counts as delivered, and all of it can be handed on again")
+  func partialCounts() async throws {
+    let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { _ in
+      let text = #"{"partialSuccess":{"rejectedLogRecords":"1","errorMessage":"too old"}}"#
+      return HTTPResponse(status: 200, contentType: "application/json", text: text)
+    }
+    let (store, rig) = (MemoryPacketStore(), StoreRig())
+    _ = try await store.take(StoreRig.packet(Array(1...50)))
+    let (source, output) = (store.outputSource("x"), OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)")))
+    let runner = OutputRunner("x", from: source, to: output, time: SystemTime(), log: rig.log)
+    let running = Task { await runner.run() }
+    while await runner.figures.delivered == 0 { await Task.yield() }
+    running.cancel()
+    await running.value
+    let figures = await runner.figures
+    #expect(figures.delivered == 49 && figures.refused == 1 && figures.dead == 50)
+    let dead = try await source.dead(after: 0, limit: 100, onlyRequeued: false)
+    #expect(dead.count == 50 && dead.allSatisfy { $0.cause.hasPrefix("1 of the 50 reports") })
     await server.stop()
   }
 
