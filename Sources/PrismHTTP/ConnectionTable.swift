@@ -16,6 +16,8 @@ struct ConnectionTable: Sendable {
     /// Its last answer went out before the body was read.
     var lingers = false
     var body: (began: Duration, bytes: Int, timeMax: Duration)?
+    /// Called once if the client goes before its answer; nil: nothing waits to hear that.
+    var onGone: (@Sendable () -> Void)?
     /// Changes when its place in a line is no longer valid.
     fileprivate(set) var ticket: UInt64 = 0
   }

@@ -110,8 +110,13 @@ final class ConnectionWatch: Sendable {
   func expect(_ connection: LibraryPointer, within limit: Duration?) {
     state.withLock { state in
       let deadline = limit.map { self.deadline($0, state) }
-      state.table.change(connection) { entry in (entry.body, entry.deadline) = (nil, deadline) }
+      state.table.change(connection) { entry in (entry.body, entry.deadline, entry.onGone) = (nil, deadline, nil) }
     }
+  }
+
+  /// It waits for an answer. - Parameter gone: ends the work for it, if its client goes before.
+  func waits(_ connection: LibraryPointer, _ gone: @escaping @Sendable () -> Void) {
+    state.withLock { $0.table.change(connection) { $0.onGone = gone } }
   }
 
   /// Its answer has left.
@@ -188,9 +193,14 @@ final class ConnectionWatch: Sendable {
 
   private func endTheLate() {
     let now = time.uptime
-    let (mustArm, slow) = state.withLock { state in
-      var slow: [String] = []
+    let (mustArm, slow, gone) = state.withLock { state in
+      var (slow, gone): ([String], [@Sendable () -> Void]) = ([], [])
       for (connection, entry) in state.table.entries {
+        var hangup = pollfd(fd: entry.socket, events: 0x2000, revents: 0)  // POLLRDHUP
+        if let onGone = entry.onGone, poll(&hangup, 1, 0) > 0 {
+          gone.append(onGone)
+          state.table.change(connection) { $0.onGone = nil }
+        }
         guard let deadline = entry.deadline, deadline <= now, !entry.isEnding else { continue }
         if entry.body != nil {
           slow.append(entry.address)
@@ -202,9 +212,10 @@ final class ConnectionWatch: Sendable {
       for (socket, deadline) in state.lingering where deadline <= now { close(socket) }
       state.lingering.removeAll { $0.deadline <= now }
       state.isArmed = !state.table.entries.isEmpty || !state.lingering.isEmpty
-      return (state.isArmed, slow)
+      return (state.isArmed, slow, gone)
     }
     if mustArm { arm() }
+    for onGone in gone { onGone() }
     for address in slow { options.onCrowded?(.slow, address) }
   }
 }

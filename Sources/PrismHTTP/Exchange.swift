@@ -70,10 +70,12 @@ final class Exchange: Sendable {
   private func callHandler() {
     var request = request
     request.body = state.withLock { $0.takeBody() }
-    Task(executorPreference: server.options.isBackground ? BackgroundExecutor.shared : nil) { [self, request] in
+    let isBackground = server.options.isBackground
+    let task = Task(executorPreference: isBackground ? BackgroundExecutor.shared : nil) { [self, request] in
       let response = await server.handler(request)
       _ = perform(state.withLock { $0.handle(.answer(response)) })
     }
+    if isBackground, request.method == .get { server.watch.waits(connection) { task.cancel() } }
   }
 }
 

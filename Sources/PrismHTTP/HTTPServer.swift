@@ -109,7 +109,7 @@ public final class HTTPServer: Sendable {
 
 /// A server's limits. Every peer is held to misbehave: nothing here is without bound.
 public struct HTTPServerOptions: Sendable {
-  /// Requests are worked on behind everything else (`BackgroundExecutor`).
+  /// Requests are worked on behind everything else (`BackgroundExecutor`). The task of a GET is cancelled if its client goes.
   public var isBackground = false
   /// A longer body is answered with 413.
   public var bodyBytesMax = 1024 * 1024

@@ -196,6 +196,37 @@ struct HTTPServerTests {
     }
   }
 
+  @Test("the task of a reader's GET is cancelled once its client has gone, and no other one", arguments: [true, false])
+  func cancels(isGet: Bool) async throws {
+    let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
+    let (ends, ended) = AsyncStream.makeStream(of: Bool.self)
+    let handler: HTTPServer.Handler = { request in
+      guard request.path == "/first" else { return .refusal(200, "(end)") }
+      arrived.yield()
+      let began = ContinuousClock.now
+      while !Task.isCancelled, ContinuousClock.now - began < .seconds(isGet ? 20 : 2) { await Task.yield() }
+      ended.yield(Task.isCancelled)
+      return .refusal(200, "(end)")
+    }
+    try await withServer {
+      ($0.isBackground, $0.headTimeout) = (true, .seconds(1))
+    } handler: { request in
+      await handler(request)
+    } _: { server in
+      var gone: RawClient? = try client(server)
+      gone?.send(isGet ? Self.get("/first") : Self.post("/first", bytes: 0))
+      for await _ in arrivals { break }
+      gone = nil
+      for await isCancelled in ends {
+        #expect(isCancelled == isGet)
+        break
+      }
+      let other = try client(server)
+      other.send(Self.get("/"))
+      #expect(await other.answers(1).contains("200"))
+    }
+  }
+
   @Test("a stop answers what is in flight, ends idle connections, and takes no new one") func stops() async throws {
     let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
     let (gate, open) = AsyncStream.makeStream(of: Void.self)

@@ -24,7 +24,8 @@ struct ReportScan: Sendable {
   /// nil: that of the question.
   var budget: Duration?
 
-  /// Calls `body` with the filter of each window until it returns false, or the time is up. The first window is always read.
+  /// Calls `body` with the filter of each window until it returns false, or the time is up. The first window is always read,
+  /// while there is a client that waits.
   func run(
     _ filter: ReportFilter, countedBy grouping: ReportGrouping? = nil, oldestFirst: Bool = false,
     within budget: Duration,
@@ -34,6 +35,7 @@ struct ReportScan: Sendable {
     var last: ClosedRange<Int64>?
     let windows = try await queries.windows(filter, grouping)
     for ids in oldestFirst ? windows.reversed() : windows {
+      if Task.isCancelled { throw .unavailable("the client has gone") }
       if let last, time.uptime - started >= self.budget ?? budget {
         if oldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
         return Reach(since: try await receivedTime(from: last.lowerBound), id: last.lowerBound, timeIsUp: true)
