@@ -3036,22 +3036,28 @@ typedef struct crash_stack {
   const char *names[CRASH_FRAMES + 1];
 } crash_stack;
 
-/* Adds the callers that are found from here, in the handler, without the frames of the handler. */
-static void find_callers(crash_stack *stack) {
+/* A jump to an address without code: the stack may not be walked from there, but the call left its caller. */
+static void find_caller(crash_stack *stack) {
   uintptr_t caller, place = interrupted(stack->context, &caller);
+  if (module_of(place) || !caller) return;
+#if defined(__x86_64__) || defined(__i386__)
+  caller = *(const uintptr_t *)caller;
+#endif
+  stack->frames[1] = caller;
+  stack->count = 2;
+}
+
+/* Finds the callers from here, in the handler, without the frames of the handler. */
+static void find_callers(crash_stack *stack) {
 #ifdef __GLIBC__
+  uintptr_t caller, place = interrupted(stack->context, &caller);
   void *found[CRASH_FRAMES];
   int count = backtrace(found, CRASH_FRAMES), first = 0;
   while (first < count && (uintptr_t)found[first] != place) first++;
+  if (first + 1 >= count) return;
+  stack->count = 1;
   for (int i = first + 1; i < count; i++) stack->frames[stack->count++] = (uintptr_t)found[i];
 #endif
-  /* A jump to an address without code: the stack is not walked, but the caller is known. */
-  if (stack->count == 1 && !module_of(place) && caller) {
-#if defined(__x86_64__) || defined(__i386__)
-    caller = *(const uintptr_t *)caller;
-#endif
-    stack->frames[stack->count++] = caller;
-  }
 }
 
 static void find_functions(crash_stack *stack) {
@@ -3205,6 +3211,7 @@ static void on_crash(int number, siginfo_t *info, void *context) {
   if (atomic_exchange(&reporting, 1) == 0) {
     uintptr_t caller;
     crash_stack stack = {.context = context, .count = 1, .frames = {interrupted(context, &caller)}};
+    on_crash_step(find_caller, &stack);
     on_crash_step(find_callers, &stack);
     on_crash_step(find_functions, &stack);
     const char *meta = crash_meta(number, info, &stack);

@@ -45,6 +45,7 @@ MUTANTS = [
      "", "a_crash_is_written"),
     ("a crash begins in its handler", "while (first < count && (uintptr_t)found[first] != place) first++;", "",
      "a_crash_begins_where_it_happened"),
+    ("a wild jump has no caller", "    on_crash_step(find_caller, &stack);\n", "", "a_crash_begins_where_it_happened"),
     ("a damaged stack ends the report", "siglongjmp(crashing.escape, 1);", "abort();", "a_crash_begins_where_it_happened"),
     ("a crash is installed without its spool", ": prism_crash_open(options.folder, options.name_space, options.type)",
      ": PRISM_STORED", "crashes_are_installed_alone"),

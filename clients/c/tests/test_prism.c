@@ -801,6 +801,16 @@ __attribute__((noinline)) static void crash_by_call(void) {
   nothing_to_call = crash_by_call; /* so that the call is no jump */
 }
 
+static void call_wildly(void) {
+  nothing_to_call = (void (*)(void))0x41414141;
+  crash_by_call();
+}
+
+static void call_far_away(void) {
+  nothing_to_call = (void (*)(void))(uintptr_t)(sizeof(uintptr_t) > 4 ? 0x7fff00001234 & UINTPTR_MAX : 0x70001234);
+  crash_by_call();
+}
+
 #if defined(__x86_64__)
 __attribute__((noinline)) static void crash_without_stack(void) {
   __asm__ volatile("movq $16, %%rsp\n\tmovq $16, %%rbp\n\tmovl $1, 0" ::: "memory");
@@ -904,6 +914,10 @@ static void a_crash_begins_where_it_happened(void) {
   check_crash("crash-overflow", overflow, (const void *)crash_by_overflow, 0, meta, sizeof meta);
   check_crash("crash-call", crash_by_call, (const void *)crash_by_call, 1, meta, sizeof meta);
   CHECK(strstr(meta, "\"frames\":[{\"address\":\"0x0\"},"), "%s", meta);
+  /* There is no code at these addresses, which the unwinder would read. */
+  check_crash("crash-wild", call_wildly, (const void *)crash_by_call, 1, meta, sizeof meta);
+  CHECK(strstr(meta, "\"frames\":[{\"address\":\"0x41414141\"},"), "%s", meta);
+  check_crash("crash-far", call_far_away, (const void *)crash_by_call, 1, meta, sizeof meta);
   check_crash("crash-malloc", crash_in_malloc, NULL, 0, meta, sizeof meta);
   CHECK(strstr(meta, "\"function\":\"crash_in_malloc\""), "%s", meta);
   check_crash("crash-abort", abort, NULL, 0, meta, sizeof meta);
