@@ -61,6 +61,22 @@ import Testing
     }
   }
 
+  @Test("a crash that is counted on an equal one, or left out by `sample`, counts, and one that is known does not")
+  func counted() async throws {
+    let store = try await rig.open()
+    var batch = rig.batch(
+      0..<5, of: Self.crash, priority: .crash,
+      context: CommonContext(members: Array(#""APP_NAME":"pos","APP_VERSION":"4.2.0""#.utf8)))
+    let repeated = ReportBatch.Repeat(
+      high: 1, low: 1, arrivedTime: rig.time.unixMilliseconds, windowMilliseconds: 60_000)
+    batch.marks = (0..<4).map { ($0, .repeatable(repeated)) } + [(4, .sampledOut)]
+    guard case .committed = await store.append([batch], rules: Self.rules) else { throw ModelFailure("not taken") }
+    try await crash(5..<7, ids: ["x", "x"], in: store)
+    #expect(try await health(store).apps[Self.pos]?.crashes == 6)
+    #expect(try await store.ledger().stored == 2)
+    await store.close()
+  }
+
   @Test("an hour is handed over once, and the next one goes on until it is reported")
   func hours() async throws {
     let store = try await rig.open()

@@ -15,12 +15,18 @@ struct HealthBook: PlainOperations {
     }
   }
 
-  /// Counts the crashes of a batch that were stored.
+  /// Counts the crashes of a batch that were answered: also those that were counted on an equal one, or left out by `sample`.
   func count(_ batch: ReportBatch, _ outcome: BatchOutcome) throws(SQLiteError) {
     guard batch.types.contains(where: { $0.priority == .crash }) else { return }
-    let exceptions = Set(outcome.exceptions.map(\.row))
+    let uncounted = Set(
+      outcome.exceptions.lazy.filter { exception in
+        switch exception.what {
+        case .duplicate, .refused: true
+        case .collapsed, .sampledOut: false
+        }
+      }.map(\.row))
     let crashes = batch.rows.indices.filter {
-      batch.types[batch.rows[$0].type].priority == .crash && !exceptions.contains($0)
+      batch.types[batch.rows[$0].type].priority == .crash && !uncounted.contains($0)
     }
     guard !crashes.isEmpty else { return }
     let events = crashes.map { Self.crash(batch.rows[$0], of: batch) }
