@@ -23,11 +23,11 @@ struct CrashFingerprint: Sendable, Hashable {
   /// - Parameters:
   ///   - text: the words of the crash. They are part of the key only if there is no frame.
   ///   - frames: the innermost first.
-  ///   - app: its name.
+  ///   - app: its name, or that of the program.
   ///   - detail: more that is part of the key.
   init(type: String, text: String, frames: [CrashFrame], app: String = "", detail: Detail? = nil) {
     let parts = Self.parts(frames, app: app, limit: detail == .frames ? CrashStack.framesMax : Self.partsMax)
-    var key = [type] + (parts.isEmpty ? ["", CrashText.plain(text)] : parts)
+    var key = [type] + (parts.isEmpty ? ["", CrashText.plain(text)] + Self.program(app) : parts)
     if let detail { key += ["", detail.rawValue] + (detail == .words ? [CrashText.plain(text)] : []) }
     let hash = (try? Hashing.sha256(Array(key.joined(separator: "\n").utf8))) ?? []
     self.text = Hex.encode(Array(hash.prefix(8)))
@@ -43,8 +43,12 @@ struct CrashFingerprint: Sendable, Hashable {
     }
     let parts = withoutCycles(own.compactMap { part(of: $0, hasNames) }).prefix(limit)
     let program = own.lazy.compactMap(\.module).first ?? app
-    guard !parts.isEmpty, !program.isEmpty, !parts.contains(where: \.hasScope) else { return parts.map(\.text) }
-    return parts.map(\.text) + ["in \(CrashText.plain(CrashFrame.baseName(program[...])))"]
+    guard !parts.isEmpty, !parts.contains(where: \.hasScope) else { return parts.map(\.text) }
+    return parts.map(\.text) + Self.program(program)
+  }
+
+  private static func program(_ name: String) -> [String] {
+    name.isEmpty ? [] : ["in \(CrashText.plain(CrashFrame.baseName(name[...])))"]
   }
 
   /// A part of the key. The name of a function with a scope, as a class or a package, is one function of all programs.

@@ -12,7 +12,7 @@ struct CrashFrameTable: Sendable {
 
   /// The number of the rules of grouping. A change of this table, or of how a key is made, gets the next one. States of
   /// crashes note it, and move to the groups of the new rules.
-  static let version = 7
+  static let version = 8
 
   /// Ends of names of files in languages whose functions have no scope but their file.
   static let scripts: Set = [".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".vue", ".rb", ".php", ".pl", ".lua"]

@@ -1,12 +1,28 @@
 import PrismBase
+import PrismProtocol
 
 /// Groups the crashes of a store, in memory: it reads on from where it came to, each time that it is asked, for a bounded time.
 /// After a start it reads all crashes again.
 actor CrashIndex {
-  private static let buildsMax = 10_000
+  private static let buildsMax = 10_000, buildIDBytesMax = 128
+  /// Of all groups. With the crashes that are known, and builds, the index takes some 40 MiB.
+  static let bytesMax = 24 * 1_048_576
   private static let budget: Duration = .milliseconds(500)
 
-  private var places: CrashPlaces
+  /// A group has one for each namespace, so that a team's view is a choice of them.
+  struct Key: Hashable, Sendable {
+    let fingerprint: String, namespace: String
+  }
+
+  /// The build of a module in one namespace.
+  private struct Build: PlacedValue {
+    let module: String
+    var crashes = 0
+    var weight: Int { 1 }
+    var count: Int { crashes }
+  }
+
+  private var places: FairPlaces<Key, CrashGroup>
   /// The crashes since groups were resolved or ignored.
   private var judgement = CrashJudgement()
   private var known = RecentCrashes()
@@ -20,22 +36,46 @@ actor CrashIndex {
   private let symbols: Symbolizer?
   /// The debug files that frames were named by.
   private var files: [String: SymbolFolder.File] = [:]
-  /// The modules of frames by build id, with the crashes that have them.
-  private(set) var builds: [String: (module: String, crashes: Int)] = [:]
+  /// The builds that crashed.
+  private var builds = FairPlaces<Key, Build>(budget: buildsMax)
 
   private var isRegrouping = false
 
-  private let scope: Scope
-
-  init(_ scope: Scope, symbols: Symbolizer? = nil, groupsMax: Int = 5000) {
-    (self.scope, self.symbols, places) = (scope, symbols, CrashPlaces(groupsMax: groupsMax))
+  init(symbols: Symbolizer? = nil, bytesMax: Int = CrashIndex.bytesMax, groupsMax: Int = 5000) {
+    self.symbols = symbols
+    places = FairPlaces(budget: bytesMax, leastWeight: bytesMax / groupsMax)
   }
 
-  var groups: [String: CrashGroup] { places.groups }
+  /// The groups of a reader's namespaces, by fingerprint.
+  func groups(_ scope: Scope = .everything) -> [String: CrashGroup] {
+    var groups: [String: CrashGroup] = [:]
+    for (key, place) in places.all where scope.has(key.namespace) {
+      if groups[key.fingerprint]?.join(place.value) == nil { groups[key.fingerprint] = place.value }
+    }
+    return groups
+  }
+
+  /// The groups that have crashes of further namespaces, by fingerprint.
+  func shared(beyond scope: Scope) -> Set<String> {
+    Set(places.all.keys.lazy.filter { !scope.has($0.namespace) }.map(\.fingerprint))
+  }
+
   /// Crashes of groups that gave up their place.
-  var leftOut: Int { places.leftOut }
+  func leftOut(_ scope: Scope = .everything) -> LeftOut { LeftOut(byNamespace: places.leftOut(scope)) }
+  /// The bytes of its groups.
+  var bytes: Int { places.weight }
   /// By fingerprint.
   var since: [String: CrashSince] { judgement.since }
+
+  /// A crash of a group, as it is stored; nil: they are gone.
+  func sample(
+    of group: CrashGroup, _ scope: Scope, in store: any PacketStore
+  ) async throws(StoreFailure) -> CrashReport? {
+    for id in group.samples {
+      if let stored = try await store.report(id, scope) { return await named([CrashReport(stored)])[0] }
+    }
+    return nil
+  }
 
   /// Reads the crashes that came since; by other rules than before, all crashes again. Questions at the same time share one
   /// reading.
@@ -56,7 +96,7 @@ actor CrashIndex {
       self.files = files
       moved = [:]
       // Beyond the builds that are known, any of them may have crashed.
-      if builds.count >= Self.buildsMax || changed.contains(where: { builds[$0] != nil }) { beginAgain(rules) }
+      if !builds.leftOut.isEmpty || !changed.isDisjoint(with: builds.all.keys.map(\.fingerprint)) { beginAgain(rules) }
     }
     let task = Task(executorPreference: BackgroundExecutor.shared) { await self.readOn(store, time, states) }
     reading = task
@@ -69,7 +109,10 @@ actor CrashIndex {
     defer { reading = nil }
     do throws(StoreFailure) {
       let judged = try await newest(states, in: store).filter { $0.value.isJudged }
-      if judgement.isLate(judged, groups) { beginAgain(rules) }
+      let newest = (judged.isEmpty ? [:] : places.all).reduce(into: [String: Int64]()) { newest, place in
+        newest[place.key.fingerprint] = max(newest[place.key.fingerprint] ?? 0, place.value.value.lastReport)
+      }
+      if judgement.isLate(judged, newest) { beginAgain(rules) }
       judgement.watch(judged)
       let isWhole = try await read(store, time)
       if isWhole { isRegrouping = false }
@@ -77,17 +120,25 @@ actor CrashIndex {
     } catch { return .failure(error) }
   }
 
+  /// Reports were erased: the crashes that are left are read again.
+  func forget() async {
+    while let reading { _ = await reading.value }
+    beginAgain(rules)
+    moved = [:]
+  }
+
   private func beginAgain(_ rules: CrashRules) {
     isRegrouping = isRegrouping || cursor > 0
-    (known, cursor, self.rules, builds) = (RecentCrashes(), 0, rules, [:])
-    (places, judgement.since) = (CrashPlaces(groupsMax: places.groupsMax), [:])
+    (known, cursor, self.rules, judgement.since) = (RecentCrashes(), 0, rules, [:])
+    (places, builds) = (places.empty, builds.empty)
   }
 
   /// The newest state of each group, by its fingerprint. A state of earlier rules stays under its own.
   func newest(_ states: [CrashState], in store: any PacketStore) async throws(StoreFailure) -> [String: CrashState] {
     var newest: [String: CrashState] = [:]
+    let present = files.isEmpty ? [] : Set(places.all.keys.map(\.fingerprint))
     for state in states {
-      let fingerprint = try await fingerprint(of: state, in: store)
+      let fingerprint = try await fingerprint(of: state, in: store, present)
       if newest[fingerprint]?.changedTime ?? .min <= state.changedTime { newest[fingerprint] = state }
     }
     return newest
@@ -101,10 +152,14 @@ actor CrashIndex {
 
   /// The fingerprint of a state's group. A state notes a report. If the state is of other rules, or its group is gone, which
   /// debug files may have named since, the group of this report counts.
-  func fingerprint(of state: CrashState, in store: any PacketStore) async throws(StoreFailure) -> String {
-    let isPresent = state.facts.rules == CrashFrameTable.version && (files.isEmpty || groups[state.fingerprint] != nil)
+  /// - Parameter present: the fingerprints of groups.
+  func fingerprint(
+    of state: CrashState, in store: any PacketStore, _ present: Set<String> = []
+  ) async throws(StoreFailure) -> String {
+    let isPresent =
+      state.facts.rules == CrashFrameTable.version && (files.isEmpty || present.contains(state.fingerprint))
     guard !isPresent, let sample = state.facts.sample else { return state.fingerprint }
-    if moved[sample] == nil, let stored = try await store.report(sample, scope) {
+    if moved[sample] == nil, let stored = try await store.report(sample, .everything) {
       moved[sample] = await named([CrashReport(stored)])[0].fingerprint.text
     }
     guard let key = moved[sample] else { return state.fingerprint }
@@ -117,16 +172,26 @@ actor CrashIndex {
     let newest = try await store.queries.newestID()
     while cursor < newest, time.uptime - started < Self.budget {
       let (page, end) = try await store.reports(
-        scope, of: CrashReport.type, after: cursor, upTo: newest, hasPayloads: true)
+        .everything, of: CrashReport.type, after: cursor, upTo: newest, hasPayloads: true)
       for crash in await named(page.map(CrashReport.init)) { add(crash) }
       cursor = end
     }
     return cursor >= newest
   }
 
+  /// The modules of frames by build id, with the crashes that have them.
+  func builds(_ scope: Scope) -> [String: (module: String, crashes: Int)] {
+    builds.all.reduce(into: [:]) { found, build in
+      guard scope.has(build.key.namespace) else { return }
+      found[build.key.fingerprint, default: (build.value.value.module, 0)].crashes += build.value.value.crashes
+    }
+  }
+
   /// The builds that crashed and have no debug file, those with most crashes first.
-  func builds(without files: [String: SymbolFolder.File]) -> [(key: String, value: (module: String, crashes: Int))] {
-    builds.filter { files[$0.key] == nil }.sorted { ($1.value.crashes, $0.key) < ($0.value.crashes, $1.key) }
+  func builds(
+    _ scope: Scope = .everything, without files: [String: SymbolFolder.File]
+  ) -> [(key: String, value: (module: String, crashes: Int))] {
+    builds(scope).filter { files[$0.key] == nil }.sorted { ($1.value.crashes, $0.key) < ($0.value.crashes, $1.key) }
   }
 
   private func named(_ crashes: [CrashReport]) async -> [CrashReport] {
@@ -138,74 +203,40 @@ actor CrashIndex {
     return crashes
   }
 
-  private func note(_ frames: [CrashFrame]) {
+  private func note(_ crash: CrashReport) {
     var noted: Set<String> = []
-    for frame in frames {
-      guard let id = frame.buildID, noted.insert(id).inserted else { continue }
-      guard builds[id] != nil || builds.count < Self.buildsMax else { continue }
-      builds[id, default: (frame.module ?? "", 0)].crashes += 1
+    for frame in crash.frames {
+      guard let id = frame.buildID?.cut(atBytes: Self.buildIDBytesMax), noted.insert(id).inserted else { continue }
+      builds.change(
+        Key(fingerprint: id, namespace: crash.namespace), of: crash.namespace, by: crash.device, at: crash.report,
+        else: Build(module: (frame.module ?? "").cut(atBytes: Self.buildIDBytesMax))
+      ) { $0.crashes += crash.weight }
     }
   }
 
   private func add(_ crash: CrashReport) {
     var crash = crash
-    note(crash.frames)
+    note(crash)
     let path = rules.path(of: crash)
-    let key = path.last?.text ?? ""
-    // The text that the group has, so that all of them share it.
-    crash.fingerprint = CrashFingerprint(text: groups[key]?.fingerprint ?? key)
+    crash.fingerprint = path.last ?? crash.fingerprint
     if let other = known.exchange(&crash) {
       guard crash.saysMore(than: other) else { return }
       judgement.count(other, -1)
-      places.remove(other)
+      places.change(Key(other)) { group in
+        // A group that gave up its place begins with its next crash.
+        guard group.firstReport <= other.report else { return true }
+        group.remove(other)
+        return group.count > 0
+      }
     }
     judgement.count(crash, 1)
-    places.add(crash, by: path.dropLast(), keeping: judgement.since)
+    places.change(
+      Key(crash), of: crash.namespace, by: crash.device, at: crash.report, else: CrashGroup(crash),
+      keeping: { [since = judgement.since] in since[$0.fingerprint] != nil },
+      { $0.add(crash, by: path.dropLast()) })
   }
 }
 
-/// The groups that have a place in memory.
-struct CrashPlaces: Sendable {
-  let groupsMax: Int
-  private(set) var groups: [String: CrashGroup] = [:]
-  /// Crashes of groups that gave up their place.
-  private(set) var leftOut = 0
-
-  init(groupsMax: Int) { self.groupsMax = groupsMax }
-
-  /// - Parameters:
-  ///   - path: the fingerprints of the rules that led it to its group.
-  ///   - judged: groups that keep their place, by fingerprint.
-  mutating func add(_ crash: CrashReport, by path: ArraySlice<CrashFingerprint>, keeping judged: [String: CrashSince]) {
-    let key = crash.fingerprint.text
-    if groups[key] == nil, groups.count >= groupsMax { makeRoom(judged) }
-    groups[key, default: CrashGroup(crash)].add(crash, by: path)
-  }
-
-  mutating func remove(_ crash: CrashReport) {
-    let key = crash.fingerprint.text
-    // A group that gave up its place begins with its next crash.
-    guard let begin = groups[key]?.firstReport, begin <= crash.report else { return }
-    groups[key]?.remove(crash)
-    if groups[key]?.count == 0 { groups[key] = nil }
-  }
-
-  /// Groups give up a twentieth of all places: of the namespaces that have more than a fair share, those that crashed longest ago.
-  private mutating func makeRoom(_ judged: [String: CrashSince]) {
-    let wanted = groupsMax - max(1, groupsMax / 20)
-    var sizes: [String: Int] = [:]
-    for namespace in groups.values.lazy.flatMap(\.namespaces) { sizes[namespace, default: 0] += 1 }
-    let share = wanted / max(1, sizes.count)
-    let order = groups.values.sorted { $0.lastReport < $1.lastReport }
-    // If groups of several namespaces or with a state take all places, those that crashed longest ago go.
-    for isFair in [true, false] where groups.count >= groupsMax {
-      for group in order where groups.count > wanted && groups[group.fingerprint] != nil {
-        let isOver = group.namespaces.allSatisfy { sizes[$0] ?? 0 > share }
-        guard !isFair || isOver && judged[group.fingerprint] == nil else { continue }
-        for namespace in group.namespaces { sizes[namespace, default: 0] -= 1 }
-        groups[group.fingerprint] = nil
-        leftOut += group.count
-      }
-    }
-  }
+extension CrashIndex.Key {
+  fileprivate init(_ crash: CrashReport) { (fingerprint, namespace) = (crash.fingerprint.text, crash.namespace) }
 }

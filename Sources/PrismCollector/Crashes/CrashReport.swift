@@ -1,9 +1,10 @@
+import PrismBase
 import PrismProtocol
 
 /// The parts of a report that a group of crashes needs.
 struct CrashReport: Sendable {
   static let type = "appCrash"
-  private static let reasonBytesMax = 200
+  private static let reasonBytesMax = 200, wordBytesMax = 128, weightMax = 1_000_000.0
   /// Members of the meta that say what happened; the first is the reason.
   private static let words = ["reason", "signal", "exception", "error", "message"]
 
@@ -16,10 +17,11 @@ struct CrashReport: Sendable {
   let device: String, namespace: String
   /// Of its report (docs/meta.md). Each process has other numbers, so that a device can't choose equal ones.
   let identity: Int
-  /// The name of the app.
-  let app: String
-  /// The app with its version.
-  let versionName: String
+  let app: String, version: String
+  /// The name of the app, or else of the program that crashed.
+  let program: String
+  /// The crashes that the row is for: equal ones that the device counted on it, and those that it left out (docs/filters.md).
+  fileprivate(set) var weight: Int
   /// The first one is the reason.
   let words: [String]
   var frames: [CrashFrame]
@@ -33,9 +35,13 @@ struct CrashReport: Sendable {
     (device, namespace) = (stored.device, stored.namespace)
     let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
     let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
-    app = word(["APP_NAME"])
-    versionName = [app, word(["APP_VERSION"])].filter { !$0.isEmpty }.joined(separator: " ")
-    identity = [device, namespace, word(["SYS_PEER_UID"]), stored.reportID, versionName].hashValue
+    (app, version) = (
+      word(["APP_NAME"]).cut(atBytes: Self.wordBytesMax), word(["APP_VERSION"]).cut(atBytes: Self.wordBytesMax)
+    )
+    program = app.isEmpty ? CrashFrame.baseName(word(["program", "SYS_PEER_EXE"])[...]) : app
+    identity = [device, namespace, word(["SYS_PEER_UID"]), stored.reportID, app, version].hashValue
+    let (repeats, share) = (max(1, meta["REPEAT_COUNT"]?.double ?? 1), meta["MONITOR_SAMPLE"]?.double ?? 1)
+    weight = Int(min(Self.weightMax, share > 0 && share < 1 ? repeats / share : repeats).rounded())
     words = Self.words.compactMap { meta[$0]?.string }.filter { !$0.isEmpty }.map(Self.line)
     frames = CrashStack.frames(meta: meta, payload: stored.payload)
     rank = (frames.isEmpty ? 0 : 2) + (stored.payload == nil ? 0 : 1)
@@ -50,11 +56,30 @@ struct CrashReport: Sendable {
     fingerprint = fingerprint(nil)
   }
 
+  /// Reports that some rows are for beside themselves. - Parameter repeats: their `REPEAT_COUNT`.
+  static func further(_ repeats: Double, _ rows: UInt32) -> Int { Int(max(1, min(weightMax, repeats)) - 1) * Int(rows) }
+
   var reason: String { words.first ?? "" }
+
+  /// The app with its version.
+  var versionName: String { [app, version].filter { !$0.isEmpty }.joined(separator: " ") }
+
+  /// The frames, with what is known of each.
+  var stack: [JSONValue] {
+    let own = Set(CrashFrameTable.standard.appPlaces(frames))
+    return frames.enumerated().map { place, frame in
+      JSONValue([
+        "text": frame.text, "function": frame.function, "file": frame.file, "line": frame.line,
+        "module": frame.module, "buildId": frame.buildID,
+        "offset": frame.offset.map { "0x" + String($0, radix: 16) }, "isInline": frame.isInline,
+        "isApp": own.contains(place),
+      ])
+    }
+  }
 
   /// By more details than the key has.
   func fingerprint(_ detail: CrashFingerprint.Detail?) -> CrashFingerprint {
-    CrashFingerprint(type: Self.type, text: words.joined(separator: " "), frames: frames, app: app, detail: detail)
+    CrashFingerprint(type: Self.type, text: words.joined(separator: " "), frames: frames, app: program, detail: detail)
   }
 
   private static func line(_ text: String) -> String {
@@ -72,11 +97,12 @@ struct CrashReport: Sendable {
 struct RecentCrashes {
   private struct Row {
     let report: Int64, firstRow: Int64, happenedTime: Int64
-    let rank: Int8
-    let fingerprint: CrashFingerprint
+    /// The fingerprint's digits.
+    let fingerprint: UInt64
+    let weight: Int32, rank: Int8
   }
 
-  /// All of them take 15 MiB.
+  /// All of them take 13 MiB.
   static let countMax = 65_536
 
   private var rows: [Int: Row] = [:]
@@ -91,8 +117,10 @@ struct RecentCrashes {
     }
     var other = crash
     (other.report, other.firstRow, other.happenedTime) = (row.report, row.firstRow, row.happenedTime)
-    (other.rank, other.fingerprint) = (row.rank, row.fingerprint)
+    (other.rank, other.weight) = (row.rank, Int(row.weight))
+    other.fingerprint = CrashFingerprint(text: Hex.encode(withUnsafeBytes(of: row.fingerprint.bigEndian, Array.init)))
     crash.firstRow = min(crash.firstRow, row.firstRow)
+    crash.weight = max(crash.weight, other.weight)
     if crash.saysMore(than: other) { note(crash) }
     return other
   }
@@ -100,8 +128,8 @@ struct RecentCrashes {
   private mutating func note(_ crash: CrashReport) {
     if rows.count >= Self.countMax { (older, rows) = (rows, [:]) }
     rows[crash.identity] = Row(
-      report: crash.report, firstRow: crash.firstRow, happenedTime: crash.happenedTime, rank: crash.rank,
-      fingerprint: crash.fingerprint)
+      report: crash.report, firstRow: crash.firstRow, happenedTime: crash.happenedTime,
+      fingerprint: UInt64(crash.fingerprint.text, radix: 16) ?? 0, weight: Int32(crash.weight), rank: crash.rank)
   }
 }
 

@@ -5,6 +5,7 @@ enum CrashStack {
   static let framesMax = 64
   private static let payloadBytesMax = 65_536
   static let frameBytesMax = 300
+  private static let wordBytesMax = 1024
   /// With functions that are inlined.
   private static let namedMax = 128
   private static let keys = ["stack", "frames", "backtrace", "stacktrace", "stackTrace", "traceback"]
@@ -28,8 +29,8 @@ enum CrashStack {
     text.utf8.contains(UInt8(ascii: "\n")) ? text : text.replacing("#012", with: "\n")
   }
 
-  private static func cut(_ text: Substring) -> String {
-    String(decoding: text.utf8.prefix(frameBytesMax), as: UTF8.self)
+  private static func cut(_ text: Substring, _ bytesMax: Int = frameBytesMax) -> String {
+    String(decoding: text.utf8.prefix(bytesMax), as: UTF8.self)
   }
 
   // MARK: Lists
@@ -54,7 +55,9 @@ enum CrashStack {
 
   /// An object with the names that crash reporters give.
   private static func frame(_ value: JSONValue) -> CrashFrame? {
-    let word = { (keys: [String]) in keys.lazy.compactMap { value[$0]?.string }.first { !$0.isEmpty } }
+    let word = { (keys: [String]) in
+      keys.lazy.compactMap { value[$0]?.string }.first { !$0.isEmpty }.map { cut($0[...], wordBytesMax) }
+    }
     let (module, file) = (word(["module", "image", "package"]), word(["file", "filename"]))
     let name = word(["function", "symbol", "name", "method"])
     let buildID = word(["buildId", "buildID", "build_id"])?.lowercased()

@@ -37,24 +37,28 @@ struct CrashState: Sendable, Equatable {
 
   /// Whether a crash shows that the bug is back: it came and happened since, in a build that has the fix.
   fileprivate func isContradicted(by crash: CrashReport) -> Bool {
-    crash.firstRow > report && crash.happenedTime >= changedTime && hasFix(crash.versionName)
+    crash.firstRow > report && crash.happenedTime >= changedTime && hasFix(crash)
   }
 
-  /// By the numbers of the versions; if they can't be compared, a build that crashed before has no fix.
-  private func hasFix(_ name: String) -> Bool {
-    guard let build, name != build else { return true }
-    let (one, fixed) = (Self.parts(name), Self.parts(build))
-    if fixed.app.isEmpty || one.app == fixed.app, let version = CrashVersion(one.version),
-      let first = CrashVersion(fixed.version)
+  /// By the numbers of the versions; if they can't be compared, a build that crashed before has no fix. A crash without a version
+  /// says nothing about a build.
+  private func hasFix(_ crash: CrashReport) -> Bool {
+    guard let build, ![crash.versionName, crash.version].contains(build) else { return true }
+    guard !crash.version.isEmpty else { return false }
+    if let fixed = version(of: build, for: crash.app).flatMap(CrashVersion.init),
+      let version = CrashVersion(crash.version[...])
     {
-      return version >= first
+      return version >= fixed
     }
-    return !facts.builds.contains(name)
+    return !facts.builds.contains(crash.versionName)
   }
 
-  private static func parts(_ build: String) -> (app: Substring, version: Substring) {
-    guard let space = build.lastIndex(of: " ") else { return ("", build[...]) }
-    return (build[..<space], build[build.index(after: space)...])
+  /// The version of a build without the app's name; nil: it is of another app.
+  private func version(of build: String, for app: String) -> Substring? {
+    if !app.isEmpty, build.hasPrefix(app + " ") { return build[...].dropFirst(app.count + 1) }
+    let word = build.prefix { $0 != " " }
+    let isApp = CrashVersion(word) == nil || facts.builds.contains { $0.hasPrefix(word + " ") }
+    return isApp && word != build && !app.isEmpty ? nil : build[...]
   }
 
   /// null: it was never changed.
@@ -134,7 +138,7 @@ struct CrashSince: Sendable {
   /// - Parameter step: 1; -1 takes a crash out that was counted.
   mutating func count(_ crash: CrashReport, _ step: Int) {
     guard crash.firstRow > state.report else { return }
-    crashes += step
+    crashes += step * crash.weight
     if state.isContradicted(by: crash) { contradictions += step }
     guard devices[crash.device] != nil || devices.count < devicesMax else { return }
     let count = (devices[crash.device] ?? 0) + step
@@ -164,9 +168,10 @@ struct CrashJudgement: Sendable {
   }
 
   /// Whether crashes of a group were read before its state was known here, as another replica wrote it. Once for each change.
-  mutating func isLate(_ states: [String: CrashState], _ groups: [String: CrashGroup]) -> Bool {
+  /// - Parameter newest: the newest crash of each group, by fingerprint.
+  mutating func isLate(_ states: [String: CrashState], _ newest: [String: Int64]) -> Bool {
     let late = states.filter { fingerprint, state in
-      groups[fingerprint]?.lastReport ?? 0 > state.report && !isKnown(fingerprint, state)
+      newest[fingerprint] ?? 0 > state.report && !isKnown(fingerprint, state)
         && !recounted.contains { $0.fingerprint == state.fingerprint && $0.isSameChange(as: state) }
     }
     recounted = (recounted + late.values).suffix(Self.recountedMax)

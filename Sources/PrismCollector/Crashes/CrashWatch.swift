@@ -11,7 +11,7 @@ struct CrashWatch: Sendable {
   private let states: CrashStateStore
 
   init(_ collector: Collector) {
-    (self.collector, index) = (collector, collector.access.page.crashes(of: .everything))
+    (self.collector, index) = (collector, collector.access.page.crashes)
     states = collector.access.page.crashStates
   }
 
@@ -21,7 +21,7 @@ struct CrashWatch: Sendable {
     let all: [String: CrashGroup], states: [String: CrashState]
     /// The newest crash; nil: there are more to read.
     let newest: Int64?
-    let leftOut: Int
+    let leftOut: LeftOut
     /// Fingerprints of groups that have crashes of further namespaces.
     var shared: Set<String> = []
   }
@@ -29,22 +29,21 @@ struct CrashWatch: Sendable {
   /// Groups what came, and notes what crashes changed.
   func groups() async throws(StoreFailure) -> Groups {
     let (isWhole, known) = try await refresh()
-    let (all, newest) = (await index.groups, await index.cursor)
+    let (all, newest) = (await index.groups(), await index.cursor)
     return Groups(
-      all: all, states: try await states(all, of: known), newest: isWhole ? newest : nil, leftOut: await index.leftOut)
+      all: all, states: try await states(all, of: known), newest: isWhole ? newest : nil,
+      leftOut: await index.leftOut())
   }
 
   /// The same for a reader. The state of a group is of all its crashes: a reader of a part of them does not get it.
   func groups(of scope: Scope) async throws(StoreFailure) -> Groups {
     let whole = try await groups()
     guard scope.isLimited else { return whole }
-    let part = collector.access.page.crashes(of: scope)
-    let isWhole = try await part.refresh(collector.store, time: collector.time, rules: await index.rules)
-    let all = await part.groups
-    let shared = Set(all.keys.filter { whole.newest == nil || whole.all[$0]?.isWithin(scope) != true })
+    let (all, beyond) = (await index.groups(scope), await index.shared(beyond: scope))
+    let shared = whole.newest == nil ? Set(all.keys) : beyond.intersection(all.keys)
     return Groups(
-      all: all, states: whole.states.filter { all[$0.key] != nil && !shared.contains($0.key) },
-      newest: isWhole ? whole.newest : nil, leftOut: await part.leftOut, shared: shared)
+      all: all, states: whole.states.filter { all[$0.key] != nil && !shared.contains($0.key) }, newest: whole.newest,
+      leftOut: await index.leftOut(scope), shared: shared)
   }
 
   /// Groups the crashes that came since, by the rules of operators.

@@ -79,7 +79,7 @@ actor ErasureDesk {
   /// - Parameter forget: what is held in memory of reports begins again.
   /// - Returns: nil: another job runs.
   func begin(
-    _ erased: Erased, in store: any PacketStore, who: String, _ forget: @escaping @Sendable () -> Void = {}
+    _ erased: Erased, in store: any PacketStore, who: String, _ forget: @escaping @Sendable () async -> Void = {}
   ) -> Job? {
     guard jobs.last?.state != .running else { return nil }
     let job = Job(id: (jobs.last?.id ?? 0) + 1, erased: erased, who: who, started: time.unixMilliseconds)
@@ -88,7 +88,7 @@ actor ErasureDesk {
     return job
   }
 
-  private func run(_ begun: Job, _ store: any PacketStore, _ forget: () -> Void) async {
+  private func run(_ begun: Job, _ store: any PacketStore, _ forget: () async -> Void) async {
     var job = begun
     do throws(StoreFailure) {
       job.last = try await store.queries.newestID()
@@ -105,7 +105,7 @@ actor ErasureDesk {
       try await store.scrub(days)
       (job.state, job.through) = (.done, max(job.through, job.last))
     } catch { (job.state, job.cause) = (.failed, error.description) }
-    forget()
+    await forget()
     job.ended = time.unixMilliseconds
     if job.state == .done { writeReceipt(of: &job) }
     log.log(

@@ -44,13 +44,14 @@ struct CrashAPI: PageAnswers {
     let found = try await self.groups(request)
     let groups = found.all.values.filter { group in
       group.lastTime >= since && group.firstTime < until && (namespace.isEmpty || group.namespaces.contains(namespace))
-        && (device.isEmpty || group.devices[device] != nil)
+        && (device.isEmpty || group.crashes(of: device) != nil)
         && wanted?.includes(found.states[group.fingerprint]?.condition ?? .open) != false
         && group.count(since: since, until: until) > 0
     }.sorted { ($1.lastTime, $0.fingerprint) < ($0.lastTime, $1.fingerprint) }
     return PageAPI.json([
-      "since": since, "until": min(until, now), "isWhole": found.newest != nil, "leftOut": found.leftOut,
-      "total": groups.count, "count": groups.reduce(0) { $0 + $1.count(since: since, until: until) },
+      "since": since, "until": min(until, now), "isWhole": found.newest != nil,
+      "leftOut": found.leftOut.count, "leftOutOf": found.leftOut.json, "total": groups.count,
+      "count": groups.reduce(0) { $0 + $1.count(since: since, until: until) },
       "groups": groups.prefix(limit).map {
         let device = device.isEmpty ? nil : device
         return Self.described(
@@ -74,10 +75,17 @@ struct CrashAPI: PageAnswers {
     let state = found.states[group.fingerprint]
     let summary = group.summary(since: now - Self.fortnight, until: now + 1, buckets: Self.trendBuckets)
     let trendEnd = (now / CrashTimes.hour + 1) * CrashTimes.hour
+    let (collector, scope) = (collector, request.scope)
+    let (sample, devices) = try await api.ask { () throws(StoreFailure) in
+      (
+        try await collector.access.page.crashes.sample(of: group, scope, in: collector.store),
+        try await DeviceSummary.all(in: collector.store)
+      )
+    }
     return PageAPI.json(
-      of: group.details(Self.described(summary, state)).adding([
+      of: group.details(Self.described(summary, state), sample, devices.map(\.device)).adding([
         "comments": state?.facts.comments ?? [], "trendEnd": trendEnd, "isWhole": found.newest != nil,
-        "similar": group.similar(in: found.all.values),
+        "similar": group.similar(sample?.frames ?? [], in: found.all.values),
       ]))
   }
 
@@ -156,7 +164,7 @@ struct CrashAPI: PageAnswers {
     _ fingerprint: String, into other: String, _ found: CrashWatch.Groups
   ) async throws(CollectorRefusal) {
     let group = try Self.group(other, in: found)
-    let rules = await collector.access.page.crashes(of: .everything).rules
+    let rules = await collector.access.page.crashes.rules
     guard !rules.leads(other, to: fingerprint) else {
       throw CollectorRefusal(400, "into: this group is merged into the one that is to be merged")
     }
@@ -179,12 +187,12 @@ struct SymbolAPI: PageAnswers {
   func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let scope = request.scope
     _ = try await api.ask { () throws(StoreFailure) in try await CrashWatch(api.collector).groups(of: scope) }
-    let index = api.collector.access.page.crashes(of: scope)
-    let builds = await index.builds
+    let index = api.collector.access.page.crashes
+    let builds = await index.builds(scope)
     let (all, faults) = (await symbols.files(), await symbols.faults)
     // A debug file is of no namespace: a reader of some sees those of builds that crashed there.
     let files = scope.isLimited ? all.filter { builds[$0.key] != nil } : all
-    let missing = await index.builds(without: files)
+    let missing = await index.builds(scope, without: files)
     return PageAPI.json([
       "program": Symbolizer.isInstalled ? Symbolizer.program : nil as String?, "total": files.count,
       "files": files.values.sorted { ($1.time, $0.buildID) < ($0.time, $1.buildID) }.prefix(Self.shownMax).map {

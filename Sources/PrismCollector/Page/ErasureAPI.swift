@@ -32,7 +32,7 @@ struct ErasureAPI: PageAnswers {
     let page = api.collector.access.page
     guard
       let job = await desk.begin(
-        erased, in: api.collector.store, who: request.reader?.name ?? "", { page.forgetReports() })
+        erased, in: api.collector.store, who: request.reader?.name ?? "", { await page.forgetReports() })
     else {
       throw CollectorRefusal(409, "another erasure runs; wait for its end")
     }

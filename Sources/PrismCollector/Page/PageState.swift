@@ -17,13 +17,17 @@ final class PageState: Sendable {
   let jobs: JobStore
   /// Live tails, which end when the collector stops.
   var tailing: ReadGate { tails.gate }
-  /// Crashes, releases and devices that are held in memory, by their readers' namespaces.
-  private let views = Mutex<[Scope: View]>([:])
+  /// Held in memory once, for the readers of all namespaces.
+  let crashes: CrashIndex
+  let releases = ReleaseIndex()
+  /// Devices that are held in memory, by their readers' namespaces.
+  private let views = Mutex<[Scope: DeviceIndex]>([:])
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
 
   init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
     symbols = Symbolizer(options.symbolFolder, log: log)
+    crashes = CrashIndex(symbols: symbols)
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     erasures = ErasureDesk(state: options.state, fleet: options.fleet, time: time, log: log)
@@ -34,32 +38,27 @@ final class PageState: Sendable {
 }
 
 extension PageState {
-  fileprivate struct View {
-    let crashes: CrashIndex, releases: ReleaseIndex
-    let devices = DeviceIndex()
-  }
-
-  /// Lists of namespaces whose crashes and devices are held; past it another list's are forgotten, and read again.
+  /// Lists of namespaces whose devices are held; past it another list's are forgotten, and read again.
   private static let viewsMax = 32
 
-  private func view(of scope: Scope) -> View {
+  func devices(of scope: Scope) -> DeviceIndex {
     let scope = scope.ofDevices
     return views.withLock { views in
       if let known = views[scope] { return known }
       if views.count >= Self.viewsMax, let other = views.keys.first(where: \.isLimited) { views[other] = nil }
-      let view = View(crashes: CrashIndex(scope, symbols: symbols), releases: ReleaseIndex(scope))
+      let view = DeviceIndex()
       views[scope] = view
       return view
     }
   }
 
-  func crashes(of scope: Scope) -> CrashIndex { view(of: scope).crashes }
-  func releases(of scope: Scope) -> ReleaseIndex { view(of: scope).releases }
-  func devices(of scope: Scope) -> DeviceIndex { view(of: scope).devices }
-
   /// Reports were erased: what was read of them is read again.
-  func forgetReports() { views.withLock { $0 = [:] } }
+  func forgetReports() async {
+    await crashes.forget()
+    await releases.forget()
+    views.withLock { $0 = [:] }
+  }
 
   /// Something changed here that the next answer about devices must show.
-  func forgetDevices() { for view in views.withLock({ Array($0.values) }) { view.devices.change() } }
+  func forgetDevices() { for view in views.withLock({ Array($0.values) }) { view.change() } }
 }

@@ -16,7 +16,7 @@ struct ReleaseAPI: PageAnswers {
   private struct Found {
     let days: ClosedRange<Int64>
     let isWhole: Bool
-    let leftOut: Int
+    let leftOut: LeftOut
     let sums: [Release: [Int64: Sum]]
     /// Lost hours by device.
     let missing: [Int32: Int]
@@ -35,13 +35,13 @@ struct ReleaseAPI: PageAnswers {
       throw CollectorRefusal(400, "since, until: must be 1 to \(Self.daysMax) days, the first one first")
     }
     let (namespace, app) = (request.http.parameter("namespace"), request.http.parameter("app"))
-    let index = collector.access.page.releases(of: request.scope)
+    let (index, scope) = (collector.access.page.releases, request.scope)
     return try await api.ask { () throws(StoreFailure) in
       let isWhole = try await index.refresh(collector.store, time: collector.time)
       return Found(
-        days: since...last, isWhole: isWhole, leftOut: await index.leftOut,
-        sums: await index.sums(namespace: namespace, app: app, since...last),
-        missing: await index.missing(namespace: namespace, since...last))
+        days: since...last, isWhole: isWhole, leftOut: await index.leftOut(scope, namespace: namespace),
+        sums: await index.sums(scope, namespace: namespace, app: app, since...last),
+        missing: await index.missing(scope, namespace: namespace, since...last))
     }
   }
 
@@ -60,7 +60,8 @@ struct ReleaseAPI: PageAnswers {
     }
     return PageAPI.json([
       "since": found.days.lowerBound * ReleaseIndex.day, "until": (found.days.upperBound + 1) * ReleaseIndex.day,
-      "isWhole": found.isWhole, "leftOut": found.leftOut, "total": totals.count, "missing": Self.missing(found.missing),
+      "isWhole": found.isWhole, "leftOut": found.leftOut.count, "leftOutOf": found.leftOut.json, "total": totals.count,
+      "missing": Self.missing(found.missing),
       "releases": totals.prefix(Self.releasesMax).map { release, sum in
         let days = found.sums[release, default: [:]].sorted { $0.key < $1.key }.map { day, own in
           JSONValue([

@@ -18,11 +18,12 @@ struct ReleaseReport: Sendable {
   /// When the hour ended, by the collector's clock, and when its report came: milliseconds since 1970.
   let endTime: Int64, receivedTime: Int64
   let seconds: Int
-  /// It is not the first part of its hour.
-  let isFurther: Bool
+  /// Of the parts of its hour, from 0.
+  let part: Int
   let chainIsBroken: Bool
   let uses: [Use]
 
+  var isFurther: Bool { part > 0 }
   var beginTime: Int64 { endTime - Int64(seconds) * 1000 }
 
   /// nil: it is damaged, or another program made it.
@@ -34,7 +35,7 @@ struct ReleaseReport: Sendable {
     (self.book, chainIsBroken) = (String(book.prefix(16)), stored.chainIsBroken)
     self.number = min(max(0, number), Self.numberMax)
     endTime = stored.happenedTime
-    isFurther = meta["part"]?.int ?? 0 > 0
+    part = max(0, meta["part"]?.int ?? 0)
     let limit = min(max(0, meta["seconds"]?.int ?? 0), Self.secondsMax)
     seconds = limit
     uses = apps.prefix(Self.usesMax).compactMap { entry in

@@ -16,6 +16,12 @@ actor GuardWatch {
     let begin: Int64
     var cursor: Int64
     var count: GuardCount
+    /// The hours that came, by device, namespace and book.
+    private var hours = FairPlaces<[String], HourChain>(budget: ReleaseIndex.chainsMax)
+
+    init(rollout: Int64, begin: Int64, _ rule: RolloutGuard) {
+      (self.rollout, self.begin, cursor, count) = (rollout, begin, 0, GuardCount(rule))
+    }
 
     /// Counts a report that happened since counting began.
     mutating func take(
@@ -30,9 +36,18 @@ actor GuardWatch {
         count.note(stored.device, arm)
       }
       guard stored.type == ReleaseReport.type, let report = ReleaseReport(stored), report.beginTime >= begin,
+        isNew(report),
         let arm = history.arm(of: report.device, report.beginTime...report.endTime, in: rollout, sides)
       else { return }
       count.take(report, arm)
+    }
+
+    private mutating func isNew(_ report: ReleaseReport) -> Bool {
+      var isNew = true
+      hours.change(
+        [report.device, report.namespace, report.book], of: report.namespace, by: report.device, at: report.endTime,
+        else: HourChain(), { isNew = $0.add(report) })
+      return isNew
     }
   }
 
@@ -55,7 +70,7 @@ actor GuardWatch {
     }
     let begin = history.guardBegin(of: rollout)
     if state?.rollout != rollout.id || state?.begin != begin {
-      state = State(rollout: rollout.id, begin: begin, cursor: 0, count: GuardCount(rule))
+      state = State(rollout: rollout.id, begin: begin, rule)
     }
     let chosen = await remote.choices.choice(for: rollout, of: collector)
     let sides = (holders: try await remote.devices.holders(of: rollout), chosen: chosen)

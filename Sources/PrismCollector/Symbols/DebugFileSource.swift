@@ -38,7 +38,7 @@ actor DebugFileSource {
   /// Asks for the debug file of the build without one that crashed most. - Returns: whether the server was asked.
   func look() async -> Bool {
     let page = collector.access.page
-    let missing = await page.crashes(of: .everything).builds(without: await page.symbols.files())
+    let missing = await page.crashes.builds(without: await page.symbols.files())
     let now = collector.time.uptime
     askedAt = askedAt.filter { now - $0.value < Self.pause }
     let next = missing.first { askedAt[$0.key] == nil && SymbolFolder.isBuildID($0.key) }

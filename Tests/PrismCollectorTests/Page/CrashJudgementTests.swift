@@ -88,7 +88,7 @@ struct CrashJudgementTests {
     var filter = ReportFilter(scope: .everything)
     filter.device = "d"
     while try await rig.collector.store.eraseNext(filter, after: 0) != nil {}
-    let (index, store) = (CrashIndex(.everything), rig.collector.store)
+    let (index, store) = (CrashIndex(), rig.collector.store)
     let states = try await rig.collector.access.page.crashStates.all()
     func condition() async throws -> [CrashState.Condition] {
       #expect(try await index.refresh(store, time: rig.rig.time, states: states))
@@ -104,7 +104,7 @@ struct CrashJudgementTests {
   func replica() async throws {
     try await crash([1], "leak")
     let fingerprint = try await group("leak")["fingerprint"]?.string ?? ""
-    let first = try #require(await rig.collector.access.page.crashes(of: .everything).groups.values.first?.lastReport)
+    let first = try #require(await rig.collector.access.page.crashes.groups().values.first?.lastReport)
     try await crash([2], "leak")
     #expect(try await group("leak")["count"] == 2)
     let states = rig.collector.access.page.crashStates

@@ -91,6 +91,24 @@ struct CrashTextTests {
     #expect(fingerprint("/usr/bin/till") != fingerprint("/usr/bin/scale"))
   }
 
+  @Test("a crash without the name of its app is of the program that crashed, also where it has no frame")
+  func program() {
+    let fingerprint = { (members: String) in
+      CrashReport(
+        StoredReport(
+          id: 1, device: "d", namespace: "shop", kind: "meta", type: "appCrash", reportID: "r", receivedTime: 1,
+          packetID: "", chainIsBroken: false, meta: Array("{\"reason\":\"SIGSEGV\",\(members)}".utf8))
+      ).fingerprint
+    }
+    let wild = #""frames":[{"address":"0x41414141"}]"#
+    #expect(fingerprint(#"\#(wild),"program":"/usr/bin/till""#) != fingerprint(#"\#(wild),"program":"/usr/bin/scale""#))
+    #expect(fingerprint(#"\#(wild),"program":"/usr/bin/till""#) == fingerprint(#"\#(wild),"program":"/opt/till""#))
+    #expect(fingerprint(#"\#(wild),"APP_NAME":"a""#) != fingerprint(#"\#(wild),"APP_NAME":"b""#))
+    let go = #""stack":["main.main()"]"#
+    #expect(fingerprint(#"\#(go),"SYS_PEER_EXE":"/srv/a""#) != fingerprint(#"\#(go),"SYS_PEER_EXE":"/srv/b""#))
+    #expect(fingerprint(#"\#(go),"APP_NAME":"x","SYS_PEER_EXE":"/srv/a""#) == fingerprint(#"\#(go),"APP_NAME":"x""#))
+  }
+
   private static func fingerprint(_ text: String, app: String = "") -> CrashFingerprint {
     CrashFingerprint(type: "appCrash", text: "", frames: CrashStack.frames(of: text), app: app)
   }

@@ -15,15 +15,17 @@ import Testing
   /// One hour of a device, as it ends at `time`.
   static func hour(
     _ device: String, _ number: Int, of version: String, at time: Int64, crashes: Int = 0, sessions: Int = 1,
-    lateChain: PacketID? = nil
+    part: Int = 0, in namespace: String = "shop", apps: Int = 1, lateChain: PacketID? = nil
   ) throws -> OpenedPacket {
-    let app = """
-      {"name":"pos","version":"\(version)","seconds":3600,"sessions":\(sessions),"crashedSessions":\(crashes),"crashes":\(crashes)}
+    let apps = (0..<apps).map { place in
       """
+      {"name":"pos","version":"\(version)\(place == 0 ? "" : ".\(place)")","seconds":3600,"sessions":\(sessions),"crashedSessions":\(crashes),"crashes":\(crashes)}
+      """
+    }.joined(separator: ",")
     return try StoreRig.packet(
-      [Int(time)], device: device, namespace: "shop", type: "appHealth", after: lateChain,
-      reportPrefix: "\(device)-\(number)-",
-      members: { _ in #""book":"b","number":\#(number),"seconds":3600,"part":0,"apps":[\#(app)],"leftOut":0"# })
+      [Int(time)], device: device, namespace: namespace, type: "appHealth", after: lateChain,
+      reportPrefix: "\(device)-\(number)-\(part)-",
+      members: { _ in #""book":"b","number":\#(number),"seconds":3600,"part":\#(part),"apps":[\#(apps)],"leftOut":0"# })
   }
 
   /// A report of a type that happened at `time`.
@@ -142,6 +144,40 @@ import Testing
     }
     let missing = try #require(try await Self.missing(rig, 0, 0))
     #expect(missing["devices"] == 1 && (missing["hours"]?.int ?? 0) < 1 << 32)
+  }
+
+  @Test("an hour that comes again counts once, and so does each further part of it")
+  func again() async throws {
+    let rig = try PageRig()
+    let now = rig.rig.time.unixMilliseconds
+    for time in [now - 7_200_000, now] {
+      try await Self.take([try Self.hour("a", 1, of: "1.0", at: time, crashes: 1, sessions: 3)], rig)
+      try await Self.take([try Self.hour("a", 1, of: "2.0", at: time, part: 1)], rig)
+    }
+    try await Self.take([try Self.hour("a", 2, of: "1.0", at: now)], rig)
+    let releases = try await rig.json("/releases")["releases"]?.array ?? []
+    #expect(releases.map { $0["version"] } == ["1.0", "2.0"])
+    #expect(releases.map { $0["sessions"] } == [4, 1] && releases[0]["crashes"] == 1 && releases[1]["seconds"] == 3600)
+  }
+
+  @Test("releases that one device makes up take no place of others, and what is left out has its namespace")
+  func places() async throws {
+    let rig = try PageRig()
+    let now = rig.rig.time.unixMilliseconds
+    try await Self.take([try Self.hour("a", 1, of: "1.0", at: now - Self.day)], rig)
+    for number in 0..<40 {
+      try await Self.take([try Self.hour("evil", number, of: "\(number)", at: now, in: "lab", apps: 60)], rig)
+    }
+    let shop = try await rig.json("/releases", [("namespace", "shop")])
+    #expect(shop["total"] == 1 && shop["leftOut"] == 0 && shop["leftOutOf"] == [])
+    let all = try await rig.json("/releases")
+    let (total, leftOut) = (all["total"]?.int ?? 0, all["leftOut"]?.int ?? 0)
+    #expect(total <= ReleaseIndex.releasesMax && total + leftOut == 2401)
+    #expect(all["leftOutOf"]?.array == [["namespace": "lab", "count": .int(leftOut)]])
+    let (lab, scope) = (Scope(["lab"]), rig.collector.access.page.releases)
+    let days = (now - 13 * Self.day) / Self.day...now / Self.day
+    #expect(await scope.sums(lab, namespace: nil, app: nil, days).count == total - 1)
+    #expect(await scope.sums(lab, namespace: "shop", app: nil, days).isEmpty)
   }
 
   @Test("junk in a report, and numbers that are not possible, change no other figure")

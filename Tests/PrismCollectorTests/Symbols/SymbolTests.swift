@@ -38,7 +38,7 @@ struct SymbolTests {
     }
     // No reader asks: the watch names and groups them again.
     while try await CrashWatch(rig.collector).look() {}
-    #expect(await rig.collector.access.page.crashes(of: .everything).groups.count == 1)
+    #expect(await rig.collector.access.page.crashes.groups().count == 1)
     let groups = try await Self.groups(rig)
     #expect(groups.first?["count"] == 2 && groups.count == 1)
     let stack = try await Self.stack(rig, try #require(groups.first))
