@@ -30,7 +30,9 @@ struct CollectorMetricsTests {
     let day: Int64 = 86_400_000
     let streams = try await rig.collector.store.queries.streams(.everything, of: nil, limit: 10)
     let (devices, sent) = (DeviceSummary.all(of: streams), try #require(streams.first).receivedTime)
-    let silent = [0, day - 1, day + 1, 7 * day - 1, 7 * day + 1].map { DeviceWatch.silent(devices, now: sent + $0) }
+    let silent = [0, day - 1, day + 1, 7 * day - 1, 7 * day + 1].map {
+      DeviceWatch.silent(devices, since: sent + $0 - day)
+    }
     #expect(silent == [0, 0, 1, 1, 0])
     await DeviceWatch(collector: rig.collector).look()
     #expect(await rig.collector.metrics.contains("\nprism_collector_silent_devices 0\n"))

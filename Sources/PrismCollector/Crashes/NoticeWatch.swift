@@ -68,11 +68,13 @@ struct NoticeWatch: Sendable {
   private func silent(_ receiver: CollectorConfiguration.Notice) async throws(StoreFailure) {
     let name = "\(Notice.Event.silentDevice.rawValue)/\(receiver.name)"
     let now = collector.time.unixMilliseconds
-    let since = now - Int64(receiver.silentHours) * Self.hour
+    let since = try await store.silentSince(
+      Int64(receiver.silentHours) * Self.hour, now: now, uptime: collector.time.uptime)
     let mark = try await store.mark(name)
-    // Where the clock went back, the mark waits.
     guard let mark, mark < since else {
-      if mark == nil { _ = try await store.move(name, from: nil, to: since, adding: []) }
+      // The clock was ahead, more than those of replicas are apart.
+      let isAhead = mark.map { $0 > since + Self.hour } ?? true
+      if isAhead { _ = try await store.move(name, from: mark, to: since, adding: []) }
       return
     }
     let devices = try await DeviceSummary.all(in: collector.store)
@@ -95,7 +97,13 @@ struct NoticeWatch: Sendable {
     (filter.since, filter.until) = (now - Int64(receiver.countMinutes) * 60_000, now + 1)
     let scan = ReportScan(queries: collector.store.queries, time: collector.time)
     let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
-    let found = try await scan.counts(filter, grouping).counts.reduce(0) { $0 + $1.count }
+    // A row is for as many reports as its REPEAT_COUNT says.
+    let repeats = try await scan.numbers(filter, path: ["REPEAT_COUNT"], grouping).numbers
+    let found =
+      try await scan.counts(filter, grouping).counts.reduce(0) { $0 + $1.count }
+      + repeats.reduce(0) {
+        $0 + zip($1.values.values, $1.values.counts).reduce(0) { $0 + CrashReport.further($1.0, $1.1) }
+      }
     let name = "\(Notice.Event.count.rawValue)/\(receiver.name)"
     let (mark, value): (Int64?, Int64) = (try await store.mark(name), found > receiver.countOver ? 1 : 0)
     guard mark ?? 0 != value else { return }

@@ -232,15 +232,19 @@ struct DeviceWatch: Sendable {
 
   let collector: Collector
 
-  /// Devices that sent within the last 7 days, but not in the last 24 hours.
-  static func silent(_ devices: [DeviceSummary], now: Int64) -> Int {
-    devices.count { (now - 7 * day..<now - day).contains($0.seenTime) }
+  /// Devices that sent within the 6 days before `time`, and not since.
+  static func silent(_ devices: [DeviceSummary], since time: Int64) -> Int {
+    devices.count { (time - 6 * day..<time).contains($0.seenTime) }
   }
 
   /// Looks once. A store that can't be read leaves the figure as it was.
   func look() async {
-    guard let devices = try? await DeviceSummary.all(in: collector.store) else { return }
-    collector.counts.set(silentDevices: Self.silent(devices, now: collector.time.unixMilliseconds))
+    let time = collector.time
+    guard let devices = try? await DeviceSummary.all(in: collector.store),
+      let since = try? await collector.access.page.notices.silentSince(
+        Self.day, now: time.unixMilliseconds, uptime: time.uptime)
+    else { return }
+    collector.counts.set(silentDevices: Self.silent(devices, since: since))
   }
 
   func run() async {
@@ -251,30 +255,68 @@ struct DeviceWatch: Sendable {
   }
 }
 
-/// The version of an app by its numbers: `1.10` is after `1.9`, `2.0-rc1` and `2.0~rc1` are before `2.0`, `2.0-3` is after it, and
-/// what follows a `+` does not count.
+/// The version of an app by its first run of numbers, also behind a word, as in `release-1.9`: `1.10` is after `1.9`. `2.0-rc1`, `2.0~rc1`
+/// and `2.0rc1` are before `2.0`. `2.0-3` and `2.0 (77)` are after it. What follows a `+` does not count.
 struct CrashVersion: Sendable, Comparable {
-  private let numbers: [UInt64]
-  /// -1: before the version without a suffix; 0: without a suffix; 1: after it.
-  private let rank: Int
-  private let suffix: [UInt64]
+  /// A number of any length, or a word.
+  private struct Part: Sendable, Comparable {
+    let isWord: Bool, text: String
 
-  /// - Returns: nil: the text does not begin with numbers.
+    init(_ run: Substring) {
+      isWord = run.first.map(CrashVersion.isDigit) != true
+      text = isWord ? run.lowercased() : String(run.drop { $0 == "0" })
+    }
+
+    static func < (one: Part, other: Part) -> Bool {
+      if one.isWord != other.isWord { return other.isWord }
+      let (length, others) = one.isWord ? (0, 0) : (one.text.utf8.count, other.text.utf8.count)
+      return (length, one.text) < (others, other.text)
+    }
+  }
+
+  private static let early: Set = [
+    "a", "alpha", "b", "beta", "c", "rc", "cr", "m", "pre", "preview", "dev", "snapshot",
+  ]
+
+  private let numbers: [Part]
+  /// -1: before the version without a suffix; 0: as it, or after it by the suffix; 1: after it.
+  private let rank: Int
+  private let suffix: [Part]
+
+  /// - Returns: nil: there is no number, or it is in a hash, as in `7f3a9c`.
   init?(_ text: Substring) {
-    let plain = (text.hasPrefix("v") ? text.dropFirst() : text).prefix { $0 != "+" }
-    let core = plain.prefix { $0 != "-" && $0 != "~" }
-    let parts = core.split(separator: ".", omittingEmptySubsequences: false).map(Self.number)
-    guard !parts.contains(nil) else { return nil }
+    guard let first = text.firstIndex(where: Self.isDigit) else { return nil }
+    let begin = text[..<first].lastIndex { !$0.isLetter }.map(text.index(after:)) ?? text.startIndex
+    let word = text[begin...].prefix { $0.isLetter || Self.isDigit($0) }
+    guard word.count < 6 || word.allSatisfy(Self.isDigit) || !word.allSatisfy(\.isHexDigit) else { return nil }
+    var (rest, found) = (text[first...].prefix { $0 != "+" }, [Part]())
+    repeat {
+      if !found.isEmpty { rest.removeFirst() }
+      let run = rest.prefix(while: Self.isDigit)
+      found.append(Part(run))
+      rest = rest[run.endIndex...]
+    } while (rest.first == "." || rest.first == "_") && rest.dropFirst().first.map(Self.isDigit) == true
     // Missing numbers are 0.
-    numbers = Array(parts.compactMap(\.self).reversed().drop { $0 == 0 }.reversed())
-    let rest = plain.dropFirst(core.count)
-    suffix = rest.split { !Self.isDigit($0) }.compactMap(Self.number)
-    rank = rest.isEmpty ? 0 : rest.hasPrefix("-") && rest.dropFirst().first.map(Self.isDigit) == true ? 1 : -1
+    numbers = found.reversed().drop { $0.text.isEmpty }.reversed()
+    let parts = Self.parts(rest)
+    suffix = parts
+    let isNumber = parts.first?.isWord == false
+    // `1.1.1a` is a later one.
+    let isEarly = parts.first.map { Self.early.contains($0.text) && ($0.text.count > 1 || parts.count > 1) } ?? false
+    rank = rest.hasPrefix("-") ? isNumber ? 1 : -1 : rest.hasPrefix("~") || isEarly ? -1 : 0
+  }
+
+  private static func parts(_ text: Substring) -> [Part] {
+    var (rest, parts) = (text, [Part]())
+    while let first = rest.first {
+      let run = rest.prefix { isDigit($0) == isDigit(first) && $0.isLetter == first.isLetter }
+      if isDigit(first) || first.isLetter { parts.append(Part(run)) }
+      rest = rest[run.endIndex...]
+    }
+    return parts
   }
 
   private static func isDigit(_ character: Character) -> Bool { character.isASCII && character.isNumber }
-
-  private static func number(_ text: Substring) -> UInt64? { text.allSatisfy(isDigit) ? UInt64(text) : nil }
 
   static func < (one: CrashVersion, other: CrashVersion) -> Bool {
     if one.numbers != other.numbers { return one.numbers.lexicographicallyPrecedes(other.numbers) }

@@ -41,6 +41,8 @@ struct Job: Sendable, Equatable {
   static let devicesMax = 100_000
   static let perMinute = 1...60_000
   static let resultBytesMax = 512
+  /// It ends after its time is over for as long, while the collector runs.
+  static let overTime: Duration = .seconds(3600)
 
   /// A UUID.
   let id: String

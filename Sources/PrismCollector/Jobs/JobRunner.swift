@@ -8,8 +8,6 @@ struct JobRunner: Sendable {
   private static let step: Int64 = 5000
   /// Answers of one step.
   private static let looksMax = 1000
-  /// A device that did not answer for as long after the end of its job failed; milliseconds.
-  private static let graceTime: Int64 = 3_600_000
 
   let collector: Collector
 
@@ -34,16 +32,19 @@ struct JobRunner: Sendable {
       guard job.dueTime <= now || job.dueTime > now + 120_000 else { continue }
       let wait = max(Self.step, 60_000 / Int64(job.perMinute))
       guard try await jobs.claim(job, until: now + wait) else { continue }
-      try await settle(job, records, now)
-      guard try await decide(job, now) == .running else { continue }
+      let isOver = await jobs.isOver(job, now: now, uptime: collector.time.uptime)
+      try await settle(job, isOver, records, now)
+      guard try await decide(job, isOver) == .running, now < job.expireTime else { continue }
       try await send(job, max(1, Int(wait * Int64(job.perMinute) / 60_000)), records, now)
-      _ = try await decide(job, now)
+      _ = try await decide(job, isOver)
     }
   }
 
   // MARK: Steps
 
-  private func settle(_ job: Job, _ records: any RecordStore, _ now: Int64) async throws(StoreFailure) {
+  private func settle(
+    _ job: Job, _ isOver: Bool, _ records: any RecordStore, _ now: Int64
+  ) async throws(StoreFailure) {
     var settled: [Job.Device] = []
     for var device in try await jobs.next(of: job.id, .sent, limit: Self.looksMax) {
       guard let (place, change, _) = job.change(for: device) else { continue }
@@ -56,7 +57,7 @@ struct JobRunner: Sendable {
         device.progress = answer.state == .done ? .done : .failed
         let result = answer.result.map { $0.string ?? $0.text } ?? answer.state.rawValue
         device.result = result.cut(atBytes: Job.resultBytesMax)
-      } else if now > job.expireTime + Self.graceTime {
+      } else if isOver {
         (device.progress, device.result) = (.failed, "the device did not answer")
       }
       settled.append(device)
@@ -88,9 +89,9 @@ struct JobRunner: Sendable {
   }
 
   /// The job's state by what its devices did.
-  private func decide(_ job: Job, _ now: Int64) async throws(StoreFailure) -> Job.State {
+  private func decide(_ job: Job, _ isOver: Bool) async throws(StoreFailure) -> Job.State {
     let counts = try await jobs.counts(of: job.id)[job.id] ?? [:]
-    let state = job.state(counts, now: now)
+    let state = job.state(counts, isOver: isOver)
     guard state != job.state else { return state }
     if try await jobs.change(job, to: state) {
       collector.log.info(
@@ -106,11 +107,11 @@ struct JobRunner: Sendable {
 
 extension Job {
   /// The rule of its end: all devices are settled; else its time; else too many that failed.
-  func state(_ counts: [Progress: Int], now: Int64) -> State {
+  func state(_ counts: [Progress: Int], isOver: Bool) -> State {
     let (waiting, sent) = (counts[.waiting] ?? 0, counts[.sent] ?? 0)
     if state == .cancelled || state == .expired { return state }
     if waiting == 0 && sent == 0 { return .done }
-    if now >= expireTime && waiting > 0 { return .expired }
+    if isOver && waiting > 0 { return .expired }
     if state == .running && counts[.failed] ?? 0 > failuresMax { return .stopped }
     return state
   }

@@ -17,7 +17,16 @@ actor JobStore {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
   private let session: FleetSession
 
+  /// By job, when its time was first seen to be over, on the uptime clock.
+  private var overSince: [String: Duration] = [:]
+
   init(_ database: FleetDatabase) { session = FleetSession(database) }
+
+  /// Whether a job's time is over by each look of an hour: a clock that is ahead for a while ends no job.
+  func isOver(_ job: Job, now: Int64, uptime: Duration) -> Bool {
+    if now < job.expireTime { overSince[job.id] = nil } else if overSince[job.id] == nil { overSince[job.id] = uptime }
+    return overSince[job.id].map { uptime - $0 >= Job.overTime } ?? false
+  }
 
   /// - Returns: false: there is a job of this id.
   func add(_ job: Job, _ devices: [Job.Device]) throws(StoreFailure) -> Bool {

@@ -66,6 +66,51 @@ actor NoticeStore {
     }
   }
 
+  // MARK: Time in which a collector ran
+
+  /// The name begins as that of the silent devices' marks. A name of a receiver follows a slash.
+  private static let (looked, outage) = ("silentDevice", "silentDevice outage ")
+  /// A shorter one counts as time in which a collector ran, as a start does.
+  private static let outageMin: Int64 = 600_000, outagesMax = 1000
+  /// The last look of this process, on both clocks.
+  private var last: (time: Int64, uptime: Duration)?
+
+  /// The time before which a device is silent that sent nothing since. Time in which no collector ran does not count, nor that which a
+  /// clock skipped. Each look notes that a collector runs.
+  /// - Parameters:
+  ///   - silence: of service, in milliseconds.
+  ///   - now: milliseconds since 1970.
+  func silentSince(_ silence: Int64, now: Int64, uptime: Duration) throws(StoreFailure) -> Int64 {
+    let known = last
+    let outages = try session.write { statements in
+      let before = try statements.integer("SELECT value FROM notice_marks WHERE name = $1", [Self.looked])
+      let ran = known.flatMap { $0.time == before ? Int64((uptime - $0.uptime) / .milliseconds(1)) : nil } ?? 0
+      let set = """
+        INSERT INTO notice_marks (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+        """
+      if let before, now - before - ran >= Self.outageMin {
+        try statements.run(set, [Self.outage + String(before + ran), now])
+      }
+      try statements.run(set, [Self.looked, now])
+      // The clock was ahead, or there are more than count.
+      try statements.run(
+        """
+        DELETE FROM notice_marks WHERE name LIKE '\(Self.outage)%' AND (value > $1 OR name IN (SELECT name FROM notice_marks
+          WHERE name LIKE '\(Self.outage)%' ORDER BY value DESC LIMIT 1000 OFFSET \(Self.outagesMax)))
+        """, [now + Self.outageMin])
+      return try statements.rows(
+        of: MarkColumn.self, "FROM notice_marks WHERE name LIKE '\(Self.outage)%' ORDER BY value DESC"
+      ).map { (begin: Int64($0.text(.name).dropFirst(Self.outage.count)) ?? 0, end: $0.int64(.value)) }
+    }
+    last = (now, uptime)
+    var (since, left) = (now, silence)
+    for outage in outages where left > since - outage.end && outage.begin < since {
+      left -= max(0, since - outage.end)
+      since = outage.begin
+    }
+    return since - left
+  }
+
   // MARK: Delivering
 
   /// Later than any attempt can be due: the clock went back since.

@@ -109,6 +109,75 @@ struct NoticeWatchTests {
     #expect(try await rig.notices().count == 2)
   }
 
+  @Test("after an outage of the collector a device is silent once it had the time of the rule to send")
+  func outage() async throws {
+    let rig = try NoticeRig([NoticeRig.receiver(on: [.silentDevice])])
+    for device in ["a", "b"] { try await rig.take(1, device: device) }
+    try await rig.look()
+    rig.rig.time.move(seconds: 3600)
+    try await rig.look()
+    // No collector runs for two days.
+    rig.rig.time.move(seconds: 48 * 3600)
+    try await rig.startAgain()
+    try await rig.look()
+    #expect(try await rig.notices().isEmpty)
+    rig.rig.time.move(seconds: 1800)
+    try await rig.take(2, device: "b")
+    rig.rig.time.move(seconds: 22 * 3600)
+    try await rig.look()
+    #expect(try await rig.notices().isEmpty)
+    rig.rig.time.move(seconds: 3600)
+    for _ in 0..<2 { try await rig.look() }
+    #expect(try await rig.notices().map { $0.items.map(\.object) } == [["a"]])
+    rig.rig.time.move(seconds: 2 * 3600)
+    try await rig.look()
+    #expect(try await rig.notices().map { $0.items.map(\.object) } == [["b"], ["a"]])
+  }
+
+  @Test("a clock that is ahead for a minute makes no device silent, and keeps no rule from its work")
+  func clockAhead() async throws {
+    let rig = try NoticeRig([NoticeRig.receiver(on: [.silentDevice])])
+    try await rig.take(1, device: "a")
+    try await rig.look()
+    rig.rig.time.stepWallClock(milliseconds: 400 * 86_400_000)
+    for _ in 0..<2 {
+      rig.rig.time.move(seconds: 60)
+      try await rig.look()
+    }
+    rig.rig.time.stepWallClock(milliseconds: -400 * 86_400_000)
+    rig.rig.time.move(seconds: 60)
+    try await rig.look()
+    #expect(try await rig.notices().isEmpty)
+    rig.rig.time.move(seconds: 24 * 3600)
+    try await rig.look()
+    #expect(try await rig.notices().map { $0.items.map(\.object) } == [["a"]])
+  }
+
+  @Test("a mark that is ahead of the clock is set back")
+  func markAhead() async throws {
+    let rig = try NoticeRig([NoticeRig.receiver(on: [.silentDevice])])
+    try await rig.take(1, device: "a")
+    let ahead = rig.rig.time.unixMilliseconds + 400 * 86_400_000
+    _ = try await rig.collector.access.page.notices.move("silentDevice/ops", from: nil, to: ahead, adding: [])
+    try await rig.look()
+    rig.rig.time.move(seconds: 25 * 3600)
+    try await rig.look()
+    #expect(try await rig.notices().map { $0.items.map(\.object) } == [["a"]])
+  }
+
+  @Test("a count has the reports that a row is for")
+  func repeats() async throws {
+    var receiver = NoticeRig.receiver(on: [.count])
+    (receiver.countType, receiver.countOver, receiver.countMinutes) = ("appCrash", 49, 10)
+    let rig = try NoticeRig([receiver])
+    try await rig.take(1, members: #""reason":"x","REPEAT_COUNT":49"#)
+    try await rig.look()
+    #expect(try await rig.notices().isEmpty)
+    try await rig.take(2, members: #""reason":"x""#)
+    try await rig.look()
+    #expect(try await rig.notices().first?.count == 50)
+  }
+
   @Test("a count has a notice when it gets over its limit, and another one after it fell")
   func count() async throws {
     var receiver = NoticeRig.receiver(on: [.count])

@@ -48,6 +48,19 @@ struct CrashDecisionTests {
     Case(
       testDescription: "an app without a version, seen before", build: "till 2", known: ["till"], name: "till",
       expected: .resolved),
+    Case(testDescription: "no version", build: "till 2.0", name: "till", expected: .resolved),
+    Case(testDescription: "no version, and no build is named", name: "till", expected: .regressed),
+    Case(
+      testDescription: "an earlier version with its build", build: "till 2.0 (77)", known: ["till 1.8 (60)"],
+      name: "till 1.9 (70)", expected: .resolved),
+    Case(
+      testDescription: "a later version with its build", build: "2.0 (77)", name: "till 2.0 (78)", expected: .regressed),
+    Case(
+      testDescription: "an app with a blank", build: "Shop Till 2.0", name: "Shop Till 1.9", expected: .resolved),
+    Case(testDescription: "an earlier name", build: "till 2.0", name: "till release-1.9", expected: .resolved),
+    Case(testDescription: "an earlier letter", build: "till R2.0", name: "till R1.9", expected: .resolved),
+    Case(
+      testDescription: "an app with a number", build: "app2 9", known: ["app2 1"], name: "till 1", expected: .regressed),
     Case(testDescription: "an open group", condition: .open, expected: .open),
     Case(testDescription: "a regressed group", condition: .regressed, happened: 0, expected: .regressed),
     Case(
@@ -86,11 +99,16 @@ struct CrashDecisionTests {
   }
 
   private static func crash(_ name: String, report: Int64, happened: Int64, device: String = "d") -> CrashReport {
-    CrashReport(
+    // The version begins with the first word that has a number.
+    let words = name.split(separator: " ")
+    let place = words.firstIndex { $0.contains(where: \.isNumber) } ?? min(1, words.count)
+    let (app, version) = (words[..<place].joined(separator: " "), words[place...].joined(separator: " "))
+    let meta = #"{"APP_NAME":"\#(app)","APP_VERSION":"\#(version)"}"#
+    return CrashReport(
       StoredReport(
         id: report, device: device, namespace: "prism", kind: "meta", type: "appCrash", reportID: "r\(report)",
         createdTime: nil, receivedTime: happened, packetID: "", chainIsBroken: false,
-        meta: Array(#"{"APP_NAME":"\#(name)"}"#.utf8)))
+        meta: Array(meta.utf8)))
   }
 
   @Test("a crash that is taken out of its group takes no other crash with it")
@@ -120,18 +138,24 @@ struct CrashDecisionTests {
     arguments: [
       ("1.9", "1.10"), ("1", "1.0.1"), ("1.2.3", "2"), ("v1.9", "v1.10"), ("2.0-rc1", "2.0"), ("2.0-rc1", "2.0-rc2"),
       ("2.0~rc1", "2.0"), ("2.0-beta.2", "2.0-beta.10"), ("2.0", "2.0-1"), ("2.0-1", "2.0-2"), ("9.9", "10"),
-      ("2026.9.1", "2026.10.1"), ("1.0-rc3", "1.0-1"),
+      ("2026.9.1", "2026.10.1"), ("1.0-rc3", "1.0-1"), ("release-1.9", "2.0"), ("R1.9", "R1.10"), ("1_9", "1_10"),
+      ("1.9-SNAPSHOT", "1.9"), ("1.9 (70)", "1.9 (77)"), ("1.9 (77)", "1.10 (2)"), ("2.0rc1", "2.0"),
+      ("2.0b2", "2.0rc1"),
+      ("1.1.1j", "1.1.1k"), ("1.1.1", "1.1.1a"), ("18446744073709551616", "18446744073709551617"),
+      ("9223372036854775808", "10000000000000000000"), ("v1.9-3-g5a", "v1.9-12-g1b"),
     ])
   func versions(lower: String, higher: String) throws {
     let (one, other) = (try #require(CrashVersion(lower[...])), try #require(CrashVersion(higher[...])))
     #expect(one < other && !(other < one))
   }
 
-  @Test("versions of one number are equal", arguments: [("1.0", "1"), ("1.0+build7", "1.0.0+build9"), ("v2", "2.0")])
+  @Test(
+    "versions of one number are equal",
+    arguments: [("1.0", "1"), ("1.0+build7", "1.0.0+build9"), ("v2", "2.0"), ("1_9", "1.09")])
   func equal(one: String, other: String) { #expect(CrashVersion(one[...]) == CrashVersion(other[...])) }
 
   @Test(
     "a text without numbers is no version",
-    arguments: ["", "blue", "a1b2c3", "7f3a9c", "1..2", ".1", "1.x", "99999999999999999999"])
+    arguments: ["", "blue", "a1b2c3", "7f3a9c", "release"])
   func none(text: String) { #expect(CrashVersion(text[...]) == nil) }
 }

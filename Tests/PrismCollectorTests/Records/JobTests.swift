@@ -112,10 +112,24 @@ struct JobTests {
     try await step()
     rig.rig.time.advance(by: .seconds(3600))
     try await step()
-    #expect(try await state(job) == "expired 3 1 0 0")
-    rig.rig.time.advance(by: .seconds(7200))
+    #expect(try await state(job) == "running 3 1 0 0", "its time is over for less than an hour")
+    rig.rig.time.advance(by: .seconds(3600))
     try await step()
     #expect(try await state(job) == "expired 3 0 0 1")
+    await collector.close()
+  }
+
+  @Test("a clock that is ahead for a while ends no job, and nothing is sent then")
+  func clockAhead() async throws {
+    let job = try await begin(#","perMinute":12"#)
+    try await step()
+    let ahead: Int64 = 60 * 86_400_000
+    rig.rig.time.stepWallClock(milliseconds: ahead)
+    for _ in 0..<3 { try await step() }
+    #expect(try await state(job) == "running 3 1 0 0")
+    rig.rig.time.stepWallClock(milliseconds: -ahead)
+    for _ in 0..<2 { try await step() }
+    #expect(try await state(job) == "running 1 3 0 0")
     await collector.close()
   }
 
