@@ -15,7 +15,7 @@ extension CollectorCommand {
         try await groups.show(line.operands[0])
         return 0
       }
-      return Listing(line, "fingerprint state count devices lastTime reason frame").all(list["groups"])
+      return Listing(line, "fingerprint state count devices lastTime reason frame").all(list["groups"], list["total"])
     }
   }
 }

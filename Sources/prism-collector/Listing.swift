@@ -28,9 +28,13 @@ final class Listing {
     return String(words).uppercased()
   }
 
-  /// The whole list. - Returns: the exit code.
-  func all(_ things: JSONValue?) -> Int32 {
+  /// The whole list. - Parameter total: of a list that may have been cut: it is said then. - Returns: the exit code.
+  func all(_ things: JSONValue?, _ total: JSONValue? = nil) -> Int32 {
     for thing in things?.array ?? [] { add(thing) }
+    let count = things?.array?.count ?? 0
+    if let total = total?.int, total > count {
+      StandardStreams.say("prism-collector: these are the first \(count) of \(total)\n")
+    }
     return end()
   }
 

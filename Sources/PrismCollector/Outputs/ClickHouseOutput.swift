@@ -3,8 +3,8 @@ import PrismProtocol
 
 /// Inserts reports into ClickHouse over HTTP: a table a namespace, which it makes when the server has no such table.
 ///
-/// A page that comes again is known by its token, and by the id of each report: the tables are ReplacingMergeTree. So a
-/// report is there once, in a query with FINAL also before the server merged (docs/clickhouse.md).
+/// A page that comes again is known by its token, and each report by its packet and its id: the tables are ReplacingMergeTree. So
+/// a report is there once, in a query with FINAL also before the server merged (docs/clickhouse.md).
 actor ClickHouseOutput: ReportOutput {
   struct Options: Sendable, Equatable {
     /// Of the server's HTTP port.
@@ -80,9 +80,10 @@ actor ClickHouseOutput: ReportOutput {
   private func insert(_ rows: [StoredReport], into table: ClickHouseTable, of server: Server) throws(OutputFailure) {
     guard let first = rows.first, let last = rows.last else { return }
     var settings: [(String, String)] = []
-    // Another page with the same first report is another insert.
+    // Another page with the same first report is another insert, and so is one of another collector with the same ids.
     if server.version >= Self.tokensSince {
-      settings.append(("insert_deduplication_token", "\(name)-\(first.id)-\(last.id)-\(rows.count)"))
+      let page = "\(first.id)-\(last.id)-\(rows.count)-\(first.packetID)-\(last.packetID)"
+      settings.append(("insert_deduplication_token", "\(name)-\(page)"))
     }
     let body = ClickHouseTable.rows(rows)
     do throws(OutputFailure) { try ask(server, table.insert, settings, body: body) } catch {
@@ -162,7 +163,7 @@ struct ClickHouseTable {
       CREATE TABLE IF NOT EXISTS \(name) (\(columns),
         created DateTime DEFAULT toDateTime(intDiv(ifNull(createdTime, receivedTime), 1000)),
         received DateTime DEFAULT toDateTime(intDiv(receivedTime, 1000)))
-      ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(received) ORDER BY (type, created, id)
+      ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(received) ORDER BY (type, created, packetId, id)
       """
     let tokens = " SETTINGS non_replicated_deduplication_window = 1000"
     return [

@@ -143,6 +143,12 @@ struct ScriptedClickHouseTests {
   @Test("a newer server gets a token that tells two pages with the same first report apart") func tokens()
     async throws
   {
+    // Another collector's, of the same ids.
+    func others(_ reports: [StoredReport]) -> [StoredReport] {
+      var others = reports
+      for index in others.indices { others[index].packetID += "0" }
+      return others
+    }
     let queries = Mutex<[String]>([])
     try await Self.output { request in
       if request.body == Array("SELECT version()".utf8) {
@@ -151,9 +157,11 @@ struct ScriptedClickHouseTests {
       queries.withLock { $0.append(request.parameter("insert_deduplication_token") ?? "") }
       return HTTPResponse(status: 200, contentType: "text/plain", headers: [Self.header], text: "")
     } _: { output, reports in
-      for page in [reports, Array(reports.prefix(1)), reports] { _ = try await output.deliver(page) }
+      for page in [reports, Array(reports.prefix(1)), reports, others(reports)] { _ = try await output.deliver(page) }
     }
     let tokens = queries.withLock { $0 }
-    #expect(tokens.count == 3 && tokens[0] == tokens[2] && tokens[0] != tokens[1] && tokens[0].hasPrefix("house-"))
+    #expect(
+      tokens.count == 4 && Set(tokens).count == 3 && tokens[0] == tokens[2] && tokens[0] != tokens[1]
+        && tokens[0].hasPrefix("house-"))
   }
 }

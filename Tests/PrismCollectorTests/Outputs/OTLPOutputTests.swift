@@ -189,7 +189,7 @@ struct OTLPOutputTests {
     let (source, output) = (store.outputSource("x"), OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)")))
     let runner = OutputRunner("x", from: source, to: output, time: SystemTime(), log: rig.log)
     let running = Task { await runner.run() }
-    while await runner.figures.delivered == 0 { await Task.yield() }
+    while await runner.figures.dead == 0 { await Task.yield() }
     running.cancel()
     await running.value
     let figures = await runner.figures
