@@ -176,7 +176,7 @@ struct CrashGroup: PlacedValue {
     let named = Self.largest(devices.filter { names[$0.key] != nil }, 50)
     return JSONValue([
       "group": group, "frames": sample?.frames.map(\.text) ?? [], "stack": sample?.stack ?? [],
-      "key": sample.map { CrashFingerprint.parts($0.frames, app: $0.program) } ?? [],
+      "key": sample.map { CrashFingerprint.parts($0.frames, app: $0.origin.program) } ?? [],
       "rules": CrashFrameTable.version, "groupedBy": rules.sorted(),
       "devices": named.map { counted($0.value.count, "device", names[$0.key] ?? "") },
       "versions": Self.largest(versions, 50).map { counted($0.value.count, "version", $0.key) },

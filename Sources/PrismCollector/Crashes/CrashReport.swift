@@ -3,6 +3,19 @@ import PrismProtocol
 
 /// The parts of a report that a group of crashes needs.
 struct CrashReport: Sendable {
+  struct Origin: Sendable {
+    let app: String, version: String
+    /// The name of the app, or else of the program that crashed.
+    let program: String
+
+    /// - Parameter word: the first of some members that is a text.
+    fileprivate init(_ word: ([String]) -> String) {
+      app = word(["APP_NAME"]).cut(atBytes: CrashReport.wordBytesMax)
+      version = word(["APP_VERSION"]).cut(atBytes: CrashReport.wordBytesMax)
+      program = app.isEmpty ? CrashFrame.baseName(word(["program", "SYS_PEER_EXE"])[...]) : app
+    }
+  }
+
   static let type = "appCrash"
   private static let reasonBytesMax = 200, wordBytesMax = 128, weightMax = 1_000_000.0
   /// Members of the meta that say what happened; the first is the reason.
@@ -17,9 +30,7 @@ struct CrashReport: Sendable {
   let device: String, namespace: String
   /// Of its report (docs/meta.md). Each process has other numbers, so that a device can't choose equal ones.
   let identity: Int
-  let app: String, version: String
-  /// The name of the app, or else of the program that crashed.
-  let program: String
+  let origin: Origin
   /// The crashes that the row is for: equal ones that the device counted on it, and those that it left out (docs/filters.md).
   fileprivate(set) var weight: Int
   /// The first one is the reason.
@@ -35,11 +46,8 @@ struct CrashReport: Sendable {
     (device, namespace) = (stored.device, stored.namespace)
     let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
     let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
-    (app, version) = (
-      word(["APP_NAME"]).cut(atBytes: Self.wordBytesMax), word(["APP_VERSION"]).cut(atBytes: Self.wordBytesMax)
-    )
-    program = app.isEmpty ? CrashFrame.baseName(word(["program", "SYS_PEER_EXE"])[...]) : app
-    identity = [device, namespace, word(["SYS_PEER_UID"]), stored.reportID, app, version].hashValue
+    origin = Origin(word)
+    identity = [device, namespace, word(["SYS_PEER_UID"]), stored.reportID, origin.app, origin.version].hashValue
     let (repeats, share) = (max(1, meta["REPEAT_COUNT"]?.double ?? 1), meta["MONITOR_SAMPLE"]?.double ?? 1)
     weight = Int(min(Self.weightMax, share > 0 && share < 1 ? repeats / share : repeats).rounded())
     words = Self.words.compactMap { meta[$0]?.string }.filter { !$0.isEmpty }.map(Self.line)
@@ -62,7 +70,7 @@ struct CrashReport: Sendable {
   var reason: String { words.first ?? "" }
 
   /// The app with its version.
-  var versionName: String { [app, version].filter { !$0.isEmpty }.joined(separator: " ") }
+  var versionName: String { [origin.app, origin.version].filter { !$0.isEmpty }.joined(separator: " ") }
 
   /// The frames, with what is known of each.
   var stack: [JSONValue] {
@@ -79,7 +87,8 @@ struct CrashReport: Sendable {
 
   /// By more details than the key has.
   func fingerprint(_ detail: CrashFingerprint.Detail?) -> CrashFingerprint {
-    CrashFingerprint(type: Self.type, text: words.joined(separator: " "), frames: frames, app: program, detail: detail)
+    CrashFingerprint(
+      type: Self.type, text: words.joined(separator: " "), frames: frames, app: origin.program, detail: detail)
   }
 
   private static func line(_ text: String) -> String {

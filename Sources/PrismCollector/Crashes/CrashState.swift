@@ -43,10 +43,10 @@ struct CrashState: Sendable, Equatable {
   /// By the numbers of the versions; if they can't be compared, a build that crashed before has no fix. A crash without a version
   /// says nothing about a build.
   private func hasFix(_ crash: CrashReport) -> Bool {
-    guard let build, ![crash.versionName, crash.version].contains(build) else { return true }
-    guard !crash.version.isEmpty else { return false }
-    if let fixed = version(of: build, for: crash.app).flatMap(CrashVersion.init),
-      let version = CrashVersion(crash.version[...])
+    guard let build, ![crash.versionName, crash.origin.version].contains(build) else { return true }
+    guard !crash.origin.version.isEmpty else { return false }
+    if let fixed = version(of: build, for: crash.origin.app).flatMap(CrashVersion.init),
+      let version = CrashVersion(crash.origin.version[...])
     {
       return version >= fixed
     }

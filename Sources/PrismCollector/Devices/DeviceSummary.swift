@@ -256,7 +256,7 @@ struct DeviceWatch: Sendable {
 }
 
 /// The version of an app by its first run of numbers, also behind a word, as in `release-1.9`: `1.10` is after `1.9`. `2.0-rc1`, `2.0~rc1`
-/// and `2.0rc1` are before `2.0`. `2.0-3` and `2.0 (77)` are after it. What follows a `+` does not count.
+/// and `2.0rc1` are before `2.0`. `2.0-3` and `2.0 (77)` are after it. A `+` and the rest do not count.
 struct CrashVersion: Sendable, Comparable {
   /// A number of any length, or a word.
   private struct Part: Sendable, Comparable {

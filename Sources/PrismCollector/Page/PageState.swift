@@ -17,17 +17,13 @@ final class PageState: Sendable {
   let jobs: JobStore
   /// Live tails, which end when the collector stops.
   var tailing: ReadGate { tails.gate }
-  /// Held in memory once, for the readers of all namespaces.
-  let crashes: CrashIndex
-  let releases = ReleaseIndex()
-  /// Devices that are held in memory, by their readers' namespaces.
-  private let views = Mutex<[Scope: DeviceIndex]>([:])
+  private let views: Views
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
 
   init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
     symbols = Symbolizer(options.symbolFolder, log: log)
-    crashes = CrashIndex(symbols: symbols)
+    views = Views(crashes: CrashIndex(symbols: symbols))
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     erasures = ErasureDesk(state: options.state, fleet: options.fleet, time: time, log: log)
@@ -38,12 +34,25 @@ final class PageState: Sendable {
 }
 
 extension PageState {
+  /// Held in memory. Crashes and releases are there once, for the readers of all namespaces.
+  private final class Views: Sendable {
+    let crashes: CrashIndex
+    let releases = ReleaseIndex()
+    /// By their readers' namespaces.
+    let devices = Mutex<[Scope: DeviceIndex]>([:])
+
+    init(crashes: CrashIndex) { self.crashes = crashes }
+  }
+
   /// Lists of namespaces whose devices are held; past it another list's are forgotten, and read again.
   private static let viewsMax = 32
 
+  var crashes: CrashIndex { views.crashes }
+  var releases: ReleaseIndex { views.releases }
+
   func devices(of scope: Scope) -> DeviceIndex {
     let scope = scope.ofDevices
-    return views.withLock { views in
+    return views.devices.withLock { views in
       if let known = views[scope] { return known }
       if views.count >= Self.viewsMax, let other = views.keys.first(where: \.isLimited) { views[other] = nil }
       let view = DeviceIndex()
@@ -60,5 +69,5 @@ extension PageState {
   }
 
   /// Something changed here that the next answer about devices must show.
-  func forgetDevices() { for view in views.withLock({ Array($0.values) }) { view.change() } }
+  func forgetDevices() { for view in views.devices.withLock({ Array($0.values) }) { view.change() } }
 }

@@ -8,8 +8,8 @@ protocol PlacedValue: Sendable {
   var count: Int { get }
 }
 
-/// The values that have a place in memory, within a budget. Past it a twentieth is given up, the oldest first: of devices that alone made
-/// more than a tenth and more than half of the most, then of namespaces with more than an equal share.
+/// The values that have a place in memory, within a budget. Past it a twentieth is given up, the oldest first. They are of devices that
+/// alone made more than a tenth, and half as much as the one with most; then of namespaces with more than an equal share.
 struct FairPlaces<Key: Hashable & Sendable, Value: PlacedValue>: Sendable {
   struct Place: Sendable {
     var value: Value
@@ -28,7 +28,7 @@ struct FairPlaces<Key: Hashable & Sendable, Value: PlacedValue>: Sendable {
   private let leastWeight: Int
   private(set) var all: [Key: Place] = [:]
   private(set) var weight = 0
-  /// What gave up its place, by namespace; "" for further ones.
+  /// The counts of values that gave up their place, by namespace; "" for further ones.
   private(set) var leftOut: [String: Int] = [:]
 
   init(budget: Int, leastWeight: Int = 1) { (self.budget, self.leastWeight) = (budget, leastWeight) }
@@ -37,7 +37,7 @@ struct FairPlaces<Key: Hashable & Sendable, Value: PlacedValue>: Sendable {
   var empty: Self { Self(budget: budget, leastWeight: leastWeight) }
 
   /// - Parameters:
-  ///   - value: makes it if there is none of this key.
+  ///   - value: makes it if the key has no value yet.
   ///   - isKept: whether a value gives its place up only if all do.
   /// - Returns: whether others gave up their places.
   @discardableResult mutating func change(
@@ -95,7 +95,7 @@ struct FairPlaces<Key: Hashable & Sendable, Value: PlacedValue>: Sendable {
     }
   }
 
-  /// What gave up its place in the namespaces of a reader, by namespace.
+  /// The counts of values that gave up their place in the namespaces of a reader, by namespace.
   func leftOut(_ scope: Scope) -> [String: Int] { leftOut.filter { scope.has($0.key) } }
 }
 
