@@ -227,6 +227,25 @@ struct NoticeWatchTests {
     #expect(value == 7)
   }
 
+  @Test(
+    "time in which no collector ran is known to each replica, and that of a wrong clock is forgotten",
+    arguments: StoreRig.Fleet.allCases)
+  func outages(kind: StoreRig.Fleet) async throws {
+    let rig = StoreRig()
+    let fleet = try await rig.fleet(kind)
+    try fleet.prepare()
+    let (hour, store, other): (Int64, NoticeStore, NoticeStore) = (3_600_000, NoticeStore(fleet), NoticeStore(fleet))
+    #expect(try await store.silentSince(hour, now: 100 * hour, uptime: .zero) == 99 * hour)
+    // Two hours ran, in which this one did not look.
+    #expect(try await store.silentSince(hour, now: 102 * hour, uptime: .seconds(7200)) == 101 * hour)
+    // Of eight hours one ran.
+    #expect(try await store.silentSince(hour, now: 110 * hour, uptime: .seconds(10_800)) == 102 * hour)
+    #expect(try await other.silentSince(2 * hour, now: 110 * hour + 1000, uptime: .zero) == 101 * hour + 1000)
+    #expect(try await other.silentSince(hour, now: 1000 * hour, uptime: .seconds(1)) == 102 * hour + 2000)
+    #expect(try await store.silentSince(2 * hour, now: 111 * hour, uptime: .seconds(14_400)) == 102 * hour)
+    #expect(try await store.silentSince(hour, now: 113 * hour, uptime: .seconds(21_600)) == 112 * hour)
+  }
+
   @Test("two replicas that look at once store one notice", arguments: StoreRig.Fleet.allCases)
   func replicas(kind: StoreRig.Fleet) async throws {
     let rig = StoreRig()
