@@ -172,7 +172,7 @@ import Testing
     await store.close()
   }
 
-  @Test("a burst counts wherever it begins, and not for longer than the time")
+  @Test("a burst counts at any beginning, and not for longer than the time")
   func burst() async throws {
     let store = try await rig.open()
     let rule = Self.trigger { ($0.count, $0.seconds) = (3, 5) }

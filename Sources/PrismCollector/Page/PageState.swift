@@ -65,7 +65,7 @@ extension PageState {
   func forgetReports() async {
     await crashes.forget()
     await releases.forget()
-    views.withLock { $0 = [:] }
+    views.devices.withLock { $0 = [:] }
   }
 
   /// Something changed here that the next answer about devices must show.

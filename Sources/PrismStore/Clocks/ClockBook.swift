@@ -87,7 +87,7 @@ struct ClockStamp: Equatable {
   let setting: ClockSetting
 }
 
-extension ClockStamp: TextColumnValue {
+extension ClockStamp {
   init?(text: String) {
     let words = text.split(separator: " ", omittingEmptySubsequences: false)
     guard words.count == 2, let bootTime = Int64(words[1]) else { return nil }
@@ -117,7 +117,7 @@ struct StoreClock {
     held.forgetWritten()
   }
 
-  /// What is written down now; nil on a machine that does not tell its boots apart.
+  /// The stamp of what is written down now; nil on a machine that does not tell its boots apart.
   mutating func stamp() -> ClockStamp? { bootID.isEmpty ? nil : ClockStamp(bootID: bootID, setting: read()) }
 
   /// How the clock is set now.

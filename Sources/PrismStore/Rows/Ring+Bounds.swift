@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismSQLite
 
-// What newer rows overwrite, and what was held for long.
+// The bounds of a ring, in bytes and in time.
 extension Ring {
   /// Overwrites rows of both kinds until the rest is within the bound.
   func overwrite(_ queues: [QueueID], bytesMax: Int) throws(SQLiteError) {
@@ -25,9 +25,8 @@ extension Ring {
     guard let (queue, place) = oldest else { return false }
     // After a start: whose rows they are decides what goes.
     if state[queue].segments[place].kept?.owners == nil {
-      var owners: [RowOwner: Int] = [:]
-      for count in try counts(queue, at: place) { owners[count.owner, default: 0] += count.rows.bytes }
-      state[queue].segments[place].kept?.owners = owners
+      let counted = try counts(queue, at: place).map { ($0.owner, $0.rows.bytes) }
+      state[queue].segments[place].kept?.owners = Dictionary(counted, uniquingKeysWith: +)
       return true
     }
     try overwrite(queue, at: place, of: over)

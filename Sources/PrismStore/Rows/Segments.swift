@@ -41,7 +41,7 @@ struct Segments: PlainOperations {
     if !queue.isInMemory { transaction.memory.hasNewNames = true }
   }
 
-  /// Moves the rows of the smallest two neighbours of the ring into one table: a user who holds little keeps its rows for long,
+  /// Moves the rows of the smallest two neighbours of the ring into one table. A user who holds little keeps its rows for long,
   /// and they should not hold ever more tables.
   func mergeSmallest(_ queue: QueueID) throws(SQLiteError) {
     let segments = state[queue].segments

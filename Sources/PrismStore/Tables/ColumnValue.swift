@@ -45,6 +45,7 @@ extension RowFlags: ColumnValue {}
 extension RecordState: ColumnValue {}
 extension RecordOperation.Kind: ColumnValue {}
 extension IDRuns: TextColumnValue {}
+extension ClockStamp: TextColumnValue {}
 
 extension Bool: ColumnValue {
   init?(column value: SQLValue) {

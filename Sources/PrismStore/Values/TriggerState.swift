@@ -13,7 +13,7 @@ public struct TriggerState: Sendable, Equatable {
   /// By user: one does not use up the time or the bytes of others.
   var users: [UInt32: User] = [:]
 
-  /// What the reports of one user did.
+  /// The reports of one user: how they fired it, and those that it let go.
   struct User: Sendable, Equatable {
     /// By the held clock, in milliseconds.
     var lastFired: Int64?
@@ -108,7 +108,7 @@ struct SlidingSum: Sendable, Equatable {
 
   var total: Int { entries.reduce(0) { $0 + $1.amount } }
 
-  /// What is as old as `age` counts no more. - Parameter now: milliseconds, as all times.
+  /// Amounts as old as `age` count no more. - Parameter now: milliseconds, as all times.
   mutating func forget(after age: Int64, _ now: Int64) { entries.removeAll { now - $0.time >= age } }
 
   mutating func add(_ amount: Int, at now: Int64) {
