@@ -56,6 +56,9 @@ struct CrashDecisionTests {
     Case(
       testDescription: "a later version with its build", build: "2.0 (77)", name: "till 2.0 (78)", expected: .regressed),
     Case(
+      testDescription: "a later version, whose build is a greater number", build: "till 2.0 (77)",
+      name: "till 2.1 (80)", expected: .regressed),
+    Case(
       testDescription: "an app with a blank", build: "Shop Till 2.0", name: "Shop Till 1.9", expected: .resolved),
     Case(testDescription: "an earlier name", build: "till 2.0", name: "till release-1.9", expected: .resolved),
     Case(testDescription: "an earlier letter", build: "till R2.0", name: "till R1.9", expected: .resolved),
