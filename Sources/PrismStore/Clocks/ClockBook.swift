@@ -81,22 +81,6 @@ struct ClockBook: Equatable {
   }
 }
 
-/// The boot and the setting of the clock under which a row came, a packet was claimed or a record was changed.
-struct ClockStamp: Equatable {
-  let bootID: String
-  let setting: ClockSetting
-}
-
-extension ClockStamp {
-  init?(text: String) {
-    let words = text.split(separator: " ", omittingEmptySubsequences: false)
-    guard words.count == 2, let bootTime = Int64(words[1]) else { return nil }
-    self.init(bootID: String(words[0]), setting: ClockSetting(bootTime: bootTime))
-  }
-
-  var text: String { "\(bootID) \(setting.bootTime)" }
-}
-
 /// A packet says this about the time of a row, beside the row's own stamp.
 struct ClockCorrection: Equatable {
   /// Milliseconds by which the clock was set forward since; 0: it was not set.

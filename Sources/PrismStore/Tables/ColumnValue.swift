@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismSQLite
 
@@ -45,7 +46,6 @@ extension RowFlags: ColumnValue {}
 extension RecordState: ColumnValue {}
 extension RecordOperation.Kind: ColumnValue {}
 extension IDRuns: TextColumnValue {}
-extension ClockStamp: TextColumnValue {}
 
 extension Bool: ColumnValue {
   init?(column value: SQLValue) {
@@ -102,4 +102,20 @@ extension RowOwner: ColumnValue {
   /// Versions before 3 of the database knew no owner.
   init?(column value: SQLValue) { self.init(stored: Int64(column: value) ?? Self.unknown.number) }
   var columnValue: SQLValue { .integer(number) }
+}
+
+/// The boot and the setting of the clock under which a row came, a packet was claimed or a record was changed.
+struct ClockStamp: Equatable {
+  let bootID: String
+  let setting: ClockSetting
+}
+
+extension ClockStamp: TextColumnValue {
+  init?(text: String) {
+    let words = text.split(separator: " ", omittingEmptySubsequences: false)
+    guard words.count == 2, let bootTime = Int64(words[1]) else { return nil }
+    self.init(bootID: String(words[0]), setting: ClockSetting(bootTime: bootTime))
+  }
+
+  var text: String { "\(bootID) \(setting.bootTime)" }
 }
