@@ -53,7 +53,7 @@ extension StoreFaults {
       await store.close()
       let connection = try SQLiteConnection(.init(path: folder.path + "/prism.db"))
       #expect(try Content(connection) == before, "\(what): the content")
-      #expect(try connection.firstInt("PRAGMA user_version") == 11, "\(what): the version")
+      #expect(try connection.firstInt("PRAGMA user_version") == 12, "\(what): the version")
       #expect(try connection.firstText("PRAGMA integrity_check") == "ok", "\(what): the file")
     }
 
