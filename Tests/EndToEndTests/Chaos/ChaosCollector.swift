@@ -22,6 +22,8 @@ final class ChaosCollector: Sendable {
     var applied: Set<String> = []
     /// Packets that were begun to be taken, whether they are applied by now or not.
     var begun: Set<String> = []
+    /// Packets that came before, in any state.
+    var posted: Set<String> = []
     var rejected: [String: Misbehaviour] = [:]
     var drawn: [String: Int] = [:]
     var posts = 0
@@ -108,11 +110,13 @@ final class ChaosCollector: Sendable {
   private func decide(_ packet: String, _ wrong: Misbehaviour?) -> Misbehaviour? {
     state.withLock { state in
       if let before = state.rejected[packet] { return before }
+      let isNew = state.posted.insert(packet).inserted
       guard let wrong, wrong.isRejection else {
         if wrong?.isApplied != false { state.begun.insert(packet) }
         return wrong
       }
-      if state.begun.contains(packet) { return nil }
+      // A proxy's limit stops a packet each time: it does not begin with one that was in doubt before, which is never halved.
+      if state.begun.contains(packet) || wrong.isLimit && !isNew { return nil }
       state.rejected[packet] = wrong
       return wrong
     }
