@@ -312,7 +312,10 @@ extension Delivery {
     if case .dead(_, let cause) = disposition {
       actions.append(.log(.deadLetter(status: cause.status)))
     } else {
-      lastSuccess = unixMilliseconds
+      // A packet that left before what failed does not end that.
+      let isLater = retry.isClean || drain.map { $0.failure == nil } ?? false
+      let failure = isLater ? nil : retry.lastFailure?.unixMilliseconds
+      lastSuccess = min(unixMilliseconds, failure ?? .max)
       actions.append(.accepted(id, outcome))
     }
     // It left before what failed.

@@ -23,7 +23,7 @@ struct PipelineStatus: Sendable {
   var isHeld: Bool { heldBy != nil }
   /// nil: the last attempt succeeded, or there was no attempt.
   var presentFailure: RetryRecord.Failure? {
-    lastFailure.flatMap { (lastSuccess ?? 0) > $0.unixMilliseconds && nextTryIn == nil ? nil : $0 }
+    lastFailure.flatMap { (lastSuccess ?? 0) > $0.unixMilliseconds ? nil : $0 }
   }
   /// The collector at `provenURL` answered the last packet.
   var hasProof: Bool { lastSuccess != nil && presentFailure == nil || lastFailure?.code != nil }

@@ -108,10 +108,9 @@ extension NamespaceReport {
   /// The age of the oldest row that waits or is in flight.
   public var oldestAgeSeconds: Int { max(meta.oldestAgeSeconds, payload.oldestAgeSeconds) }
 
-  /// The last failure, if nothing was delivered after it, or if it is why nothing goes now: a packet that left before it may be
-  /// delivered after it. RFC 3339 in UTC sorts by time.
+  /// The last failure, if nothing was delivered after it. RFC 3339 in UTC sorts by time.
   public var presentFailure: FailureReport? {
-    lastFailure.flatMap { $0.time >= lastSuccess ?? "" || nextTryInSeconds != nil ? $0 : nil }
+    lastFailure.flatMap { $0.time >= lastSuccess ?? "" ? $0 : nil }
   }
 }
 
