@@ -312,10 +312,8 @@ extension Delivery {
     if case .dead(_, let cause) = disposition {
       actions.append(.log(.deadLetter(status: cause.status)))
     } else {
-      // A packet that left before what failed does not end that.
-      let isLater = retry.isClean || drain.map { $0.failure == nil } ?? false
-      let failure = isLater ? nil : retry.lastFailure?.unixMilliseconds
-      lastSuccess = min(unixMilliseconds, failure ?? .max)
+      let isBehind = !retry.isClean && drain.map { $0.failure != nil } ?? true  // it does not end what failed
+      lastSuccess = min(unixMilliseconds, isBehind ? retry.lastFailure?.unixMilliseconds ?? .max : .max)
       actions.append(.accepted(id, outcome))
     }
     // It left before what failed.
