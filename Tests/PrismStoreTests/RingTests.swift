@@ -84,6 +84,25 @@ import Testing
     await store!.close()
   }
 
+  @Test("rows of one who keeps little outlive any number of segments, whose small ones are joined")
+  func joined() async throws {
+    var store: ReportStore? = try await rig.open()
+    for round in 0..<400 {
+      let first = 1000 + round * 30
+      try await keep(store!, first..<first + 30, from: 2)
+      if round % 4 == 0 { try await keep(store!, [round / 4], ids: ["s\(round / 4)"], from: 3) }
+    }
+    #expect(try await kept(store!).filter { $0 < 1000 } == Array(0..<100))
+    let again = try await keep(store!, 0..<100, ids: (0..<100).map { "s\($0)" }, from: 3)
+    #expect(again.exceptions.count == 100, "ids of kept reports are known")
+    #expect(try await store!.ledger().isBalanced)
+    await store!.close()
+    store = nil
+    store = try await rig.open()
+    #expect(try await kept(store!).filter { $0 < 1000 } == Array(0..<100))
+    await store!.close()
+  }
+
   private func begin() async throws -> BatchOutcome {
     let store = try await rig.open()
     let outcome = try await keep(store, 0..<10)

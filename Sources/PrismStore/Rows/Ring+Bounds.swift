@@ -25,8 +25,8 @@ extension Ring {
     guard let (queue, place) = oldest else { return false }
     // After a start: whose rows they are decides what goes.
     if state[queue].segments[place].kept?.owners == nil {
-      let counted = try counts(queue, at: place).map { ($0.owner, $0.rows.bytes) }
-      state[queue].segments[place].kept?.owners = Dictionary(counted, uniquingKeysWith: +)
+      let owners = try counts(queue, at: place).byOwner
+      state[queue].segments[place].kept?.owners = owners
       return true
     }
     try overwrite(queue, at: place, of: over)
@@ -59,42 +59,33 @@ extension Ring {
   private func overwrite(_ queue: QueueID, at place: Int, of owners: Set<RowOwner>? = nil) throws(SQLiteError) {
     let segment = state[queue].segments[place]
     guard let kept = segment.kept else { return }
+    let (others, table) = (state[queue].leaving(at: place), RowTable(queue, number: segment.number))
+    // nil: all, which the segment's own counts say.
+    var gone: [OwnedRows]?
     if let owners, kept.owners?.keys.contains(where: { !owners.contains($0) }) ?? true {
-      let gone = try counts(queue, at: place).filter { owners.contains($0.owner) }
-      if !gone.isEmpty { return try overwrite(queue, at: place, among: gone) }
+      gone = try counts(queue, at: place).filter { owners.contains($0.owner) }
+      if gone?.isEmpty == true { gone = nil }
     }
-    let others = state[queue].leaving(at: place)
+    let (rows, contexts) = (gone?.reduce(0) { $0 + $1.rows.rows } ?? kept.rows, gone.map { Set($0.map(\.context)) })
     if queue.kind == .meta, reports(queue.namespace) {
-      try note(try types(queue, at: place), .overwritten, queue.namespace)
+      let types = if let gone { gone.byType } else { try types(queue, at: place) }
+      try note(types, .overwritten, queue.namespace)
     }
-    let table = RowTable(queue, number: segment.number)
-    if kept.hasClientIDs { try freeClientIDs(others, queue, table) }
-    if others.isEmpty {
+    if kept.hasClientIDs { try freeClientIDs(others, queue, table, of: contexts) }
+    if others.isEmpty, gone == nil {
       try Segments(transaction).clear(segment, table)
       state[queue].segments.removeEmpty(at: place)
     } else {
-      let deleted = try delete(between: IDRuns(union: [others, segment.spent]), table)
-      guard deleted == kept.rows else { throw .invalidContent }
-      state[queue].segments.keep(-kept.rows, [.uncounted: -kept.bytes], at: place)
-      state[queue].segments[place].kept?.types = [:]
+      let deleted = try delete(between: IDRuns(union: [others, segment.spent]), table, of: contexts)
+      guard deleted == rows else { throw .invalidContent }
+      let bytes = gone?.byOwner.mapValues { -$0 } ?? [.uncounted: -kept.bytes]
+      state[queue].segments.keep(-rows, bytes, at: place)
+      if let gone {
+        state[queue].segments.keep(gone.byType.mapValues { -$0 }, at: place)
+      } else {
+        state[queue].segments[place].kept?.types = [:]
+      }
     }
-    state[queue].ledger.move(kept.rows, from: .kept, to: .overwritten)
-    transaction.touch(queue)
-  }
-
-  /// The kept rows of some users go, and those of others stay in the segment.
-  private func overwrite(_ queue: QueueID, at place: Int, among gone: [OwnedRows]) throws(SQLiteError) {
-    let (segment, table) = (state[queue].segments[place], RowTable(queue, number: state[queue].segments[place].number))
-    let (others, contexts) = (state[queue].leaving(at: place), Set(gone.map(\.context)))
-    let types = Dictionary(gone.map { ($0.type, $0.rows) }, uniquingKeysWith: +)
-    if queue.kind == .meta, reports(queue.namespace) { try note(types, .overwritten, queue.namespace) }
-    if segment.kept?.hasClientIDs ?? false { try freeClientIDs(others, queue, table, of: contexts) }
-    let rows = types.values.reduce(0) { $0 + $1.rows }
-    let deleted = try delete(between: IDRuns(union: [others, segment.spent]), table, of: contexts)
-    guard deleted == rows else { throw .invalidContent }
-    let owners = Dictionary(gone.map { ($0.owner, -$0.rows.bytes) }, uniquingKeysWith: +)
-    state[queue].segments.keep(-rows, owners, at: place)
-    state[queue].segments.keep(types.mapValues { -$0 }, at: place)
     state[queue].ledger.move(rows, from: .kept, to: .overwritten)
     transaction.touch(queue)
   }
@@ -103,11 +94,11 @@ extension Ring {
   private func delete(
     between runs: IDRuns, _ table: RowTable, of contexts: Set<Int64>? = nil
   ) throws(SQLiteError) -> Int {
+    let list = contexts.map { "[" + $0.map { "\($0)" }.joined(separator: ",") + "]" }
     var deleted = 0
     for gap in runs.gaps where gap.after < gap.end - 1 {
       let (first, last) = (gap.after + 1, gap.end - 1)
-      if let contexts {
-        let list = "[" + contexts.map { "\($0)" }.joined(separator: ",") + "]"
+      if let list {
         try transaction.statement(.rows(.deleteOfContexts, table)).run([
           ":first": first, ":last": last, ":contexts": list,
         ])

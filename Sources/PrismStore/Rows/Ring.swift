@@ -75,9 +75,7 @@ struct Ring: PlainOperations {
     var all: [Int64: RowCount] = [:]
     for (place, run) in state[queue].segments.pieces(of: members) {
       let counts = try counts(of: IDRuns(run), queue)
-      let found = Dictionary(counts.map { ($0.type, $0.rows) }, uniquingKeysWith: +)
-      let owners = Dictionary(
-        counts.map { ($0.owner, isKept ? $0.rows.bytes : -$0.rows.bytes) }, uniquingKeysWith: +)
+      let (found, owners) = (counts.byType, counts.byOwner.mapValues { isKept ? $0 : -$0 })
       // Whether a client gave an id of them is not known any more.
       state[queue].segments.keep(isKept ? run.count : -run.count, owners, hasClientIDs: isKept, at: place)
       state[queue].segments.keep(isKept ? found : found.mapValues { -$0 }, at: place)
@@ -88,7 +86,7 @@ struct Ring: PlainOperations {
   }
 
   func types(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [Int64: RowCount] {
-    Dictionary(try counts(of: members, queue).map { ($0.type, $0.rows) }, uniquingKeysWith: +)
+    try counts(of: members, queue).byType
   }
 
   private func counts(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [OwnedRows] {
@@ -231,7 +229,7 @@ extension Ring {
   /// The kept rows of a segment by their types, counted if that is not known.
   func types(_ queue: QueueID, at place: Int) throws(SQLiteError) -> [Int64: RowCount] {
     if let types = state[queue].segments[place].kept?.types { return types }
-    let types = Dictionary(try counts(queue, at: place).map { ($0.type, $0.rows) }, uniquingKeysWith: +)
+    let types = try counts(queue, at: place).byType
     state[queue].segments[place].kept?.types = types
     return types
   }
@@ -282,4 +280,10 @@ struct OwnedRows {
   let type: Int64, context: Int64
   let owner: RowOwner
   let rows: RowCount
+}
+
+extension [OwnedRows] {
+  var byType: [Int64: RowCount] { Dictionary(map { ($0.type, $0.rows) }, uniquingKeysWith: +) }
+  /// Their bytes.
+  var byOwner: [RowOwner: Int] { Dictionary(map { ($0.owner, $0.rows.bytes) }, uniquingKeysWith: +) }
 }

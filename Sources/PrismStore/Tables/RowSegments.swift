@@ -97,14 +97,13 @@ struct RowSegments: Sendable {
 
   /// The rows of the segment at `other`, which comes next of the ring, were moved into the table of the one at `place`.
   mutating func merge(_ other: Int, into place: Int) {
-    guard let added = list[other].kept, var segment = list[place].kept.map({ _ in list[place] }) else { return }
-    segment.bytes += list[other].bytes
-    segment.spent = IDRuns(union: [segment.spent, list[other].spent])
-    segment.spentRows += list[other].spentRows
-    segment.spentBytes += list[other].spentBytes
-    segment.spentSince = [segment.spentSince, list[other].spentSince].compactMap(\.self).min()
-    segment.kept?.add(added)
-    list[place] = segment
+    let added = list[other]
+    list[place].bytes += added.bytes
+    list[place].spent = IDRuns(union: [list[place].spent, added.spent])
+    list[place].spentRows += added.spentRows
+    list[place].spentBytes += added.spentBytes
+    list[place].spentSince = [list[place].spentSince, added.spentSince].compactMap(\.self).min()
+    if let kept = added.kept { list[place].kept?.add(kept) }
     list.remove(at: other)
   }
 
