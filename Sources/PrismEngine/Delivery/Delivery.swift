@@ -316,8 +316,7 @@ extension Delivery {
       lastSuccess = min(unixMilliseconds, isBehind ? retry.lastFailure?.unixMilliseconds ?? .max : .max)
       actions.append(.accepted(id, outcome))
     }
-    // It left before what failed.
-    guard let drain, drain.failure == nil else { return actions }
+    guard let drain, drain.failure == nil else { return actions }  // it left before what failed
     actions.append(.circuit(.succeeded))
     guard !retry.isClean else { return actions }
     if retry.lastFailure?.status == 413 { actions.append(.endSetBacks) }
