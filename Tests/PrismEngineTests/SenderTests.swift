@@ -37,13 +37,16 @@ struct SenderTests {
   func change(overRestart: Bool) async throws {
     let rig = DeliveryRig(ScriptedTransport { _ in ScriptedTransport.failure(.reset, mayHaveLeft: true) })
     try await run(rig, as: "old") { engine in
-      await rig.report(1...3, to: engine)
+      // A row that was stored before the change may be claimed before it, too: the third comes after it.
+      await rig.report(1...2, to: engine)
       #expect(await rig.runs { rig.transport.requests.count >= 2 })
       if overRestart { return }
       await engine.publish(Self.snapshot(device: "new"))
+      try await deliver(rig, engine, total: 2)
+      await rig.report([3], to: engine)
       try await deliver(rig, engine, total: 3)
     }
-    for number in 4...5 {
+    for number in (overRestart ? 3 : 4)...5 {
       try await run(rig, as: "new") { engine in
         try await deliver(rig, engine, total: number - 1)
         await rig.report([number], to: engine)

@@ -8,13 +8,15 @@ struct RowWalk<Column: WalkedColumn> {
   private let queueID: QueueID
   /// As it was at the beginning: looked up for every row, it would be copied for every row.
   private let queue: QueueState
-  private let end: Int64
+  private let (base, end): (Int64, Int64)
   private let skipsClaimed: Bool
   private var place: Int
   /// On the table of the segment at `place`; nil: it is not bound yet.
   private var rows: SQLiteStatement?
   /// Of that segment.
   private var spent = IDRuns()
+  /// Above every id that a row of that segment can have.
+  private var idEnd: Int64 = 0
   /// Every row at or below it was passed.
   private(set) var passed: Int64
 
@@ -24,13 +26,15 @@ struct RowWalk<Column: WalkedColumn> {
     _ transaction: StoreTransaction
   ) {
     (self.transaction, self.queueID, self.skipsClaimed) = (transaction, queueID, skipsClaimed)
-    (queue, end) = (transaction.state[queueID], priority.idEnd)
-    passed = after ?? PriorityValues.bases[priority]
+    queue = transaction.state[queueID]
+    (base, end) = (PriorityValues.bases[priority], priority.idEnd)
+    passed = after ?? base
     place = queue.segments.place(of: passed)
   }
 
   /// - Returns: nil if there are no more; else the row, valid until the next call.
-  /// - Throws: `invalidContent` for rows out of their order: a damaged tree may lead back, for ever.
+  /// - Throws: `invalidContent` for a row out of its order, or behind its segment: a damaged tree may lead back, for ever,
+  ///   and a packet up to a damaged id would have all rows below it.
   mutating func next() throws(SQLiteError) -> SQLiteRow<Column>? {
     while place < queue.segments.list.count {
       if rows == nil { try bind() }
@@ -41,7 +45,7 @@ struct RowWalk<Column: WalkedColumn> {
         continue
       }
       let id = row.int64(.id)
-      guard id > passed else { throw .invalidContent }
+      guard id > passed, id < idEnd else { throw .invalidContent }
       passed = id
       guard let run = skippedRun(of: id) else { return row }
       passed = run.last
@@ -53,6 +57,7 @@ struct RowWalk<Column: WalkedColumn> {
   private mutating func bind() throws(SQLiteError) {
     let table = RowTable(queueID, number: queue.segments.list[place].number)
     spent = queue.segments.list[place].spent
+    idEnd = base + (queue.segments.next(place).map { queue.segments[$0].first } ?? transaction.state.nextSequence)
     let rows = try transaction.statement(.rows(Column.walk, table))
     rows.reset()
     rows.bind([":after": passed, ":end": end])

@@ -41,6 +41,9 @@ struct RowSegments: Sendable {
   /// The place of the segment that takes new rows; nil: there is no ring.
   func lastPlace(isRing: Bool) -> Int? { list.lastIndex { $0.isRing == isRing } }
 
+  /// The place of the segment whose rows come after those of the one at `place`; nil: it takes new rows.
+  func next(_ place: Int) -> Int? { list[(place + 1)...].firstIndex { $0.isRing == list[place].isRing } }
+
   func table(of id: Int64, _ queue: QueueID) -> RowTable { RowTable(queue, number: list[place(of: id)].number) }
 
   func currentTable(_ queue: QueueID, isRing: Bool = false) -> RowTable {
@@ -57,7 +60,7 @@ struct RowSegments: Sendable {
     var pieces: [(place: Int, run: IDRuns.Run)] = []
     for run in members.runs {
       var (rest, place) = (run, place(of: run.first))
-      while let next = list[(place + 1)...].firstIndex(where: { $0.isRing == list[place].isRing }) {
+      while let next = next(place) {
         let end = run.first - RowID(value: run.first).sequence + list[next].first
         if end > rest.last { break }
         pieces.append((place, IDRuns.Run(first: rest.first, last: end - 1)))

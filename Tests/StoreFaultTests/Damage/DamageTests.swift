@@ -89,6 +89,23 @@ extension StoreFaults {
       #expect(tally.lost > 0 && tally.setAside == 1)
     }
 
+    @Test("a row whose id was changed on the disk costs itself", arguments: [1024, 1 << 40])
+    func changedID(by difference: Int) async throws {
+      let rig = DamagedStore()
+      _ = try await Self.start(rig, .cleanlyStopped)
+      let connection = try SQLiteConnection(.init(path: rig.folder.path + "/prism.db"))
+      var changed = 0
+      let names = try connection.firstText("SELECT group_concat(name) FROM sqlite_schema WHERE name GLOB 'm[0-9]*'")
+      for table in names?.split(separator: ",") ?? [] {
+        try connection.execute("UPDATE \(table) SET id = id + \(difference) WHERE id = (SELECT max(id) FROM \(table))")
+        changed += connection.changes
+      }
+      try #require(changed > 0)
+      var tally = Tally()
+      try await Self.expectHonest(rig, try await rig.open(), "ids", .noise(at: 0, count: 1), &tally)
+      #expect(tally.lost <= changed)
+    }
+
     @Test("a frame of the log that may have been any page's: that more may be lost than is counted is said")
     func unknownFrame() async throws {
       let rig = DamagedStore()
