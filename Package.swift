@@ -153,7 +153,7 @@ let package = Package(
       [
         "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismSQLite",
         "PrismTestSupport",
-      ], exclude: ["Outputs/Kafka/kafka-mock.c"]),
+      ], exclude: ["Outputs/Kafka/kafka-mock.c"], resources: [.copy("Vectors")]),
     tests("PrismctlTests", ["prismctl", "PrismProtocol", "PrismTestSupport"], resources: [.copy("complete.zsh")]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests(

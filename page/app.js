@@ -45,7 +45,7 @@ function frame(path) {
     h("a", { href: link(own), "aria-current": own === (parents[path] ?? path) ? "page" : null }, title)));
   if (!reader?.signedIn) return box.replaceChildren();
   box.replaceChildren(h("span", { class: "who", title: `who reads: ${reader.role === "operator" ? "an operator, who may change things" : "a viewer"}${reader.namespaces ? ` of ${reader.namespaces.join(", ")}` : ""}` }, reader.name),
-    reader.changeToken ? h("button", { type: "button", onclick: signOut }, "Sign out") : "");
+    reader.expires ? h("button", { type: "button", onclick: signOut }, "Sign out") : "");
   document.querySelector("#views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 

@@ -5,6 +5,8 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <openssl/core_names.h>
+#include <openssl/ecdsa.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509.h>
@@ -56,5 +58,62 @@ static inline int prism_x25519(const unsigned char private_key[32], const unsign
   EVP_PKEY_free(other);
   EVP_PKEY_free(own);
   if (!ok) ERR_clear_error();
+  return ok;
+}
+
+/* A public key of two numbers: of RSA its modulus and exponent, else a point of P-256. NULL where they are no key. */
+static inline EVP_PKEY *prism_public_key(int is_rsa, const unsigned char *a, size_t a_count, const unsigned char *b,
+                                         size_t b_count) {
+  EVP_PKEY *key = NULL;
+  EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, is_rsa ? "RSA" : "EC", NULL);
+  OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
+  BIGNUM *first = BN_bin2bn(a, (int)a_count, NULL), *second = BN_bin2bn(b, (int)b_count, NULL);
+  unsigned char point[65] = {4};
+  int ok = context && builder && first && second && (is_rsa || (a_count == 32 && b_count == 32));
+  if (ok && !is_rsa) BN_bn2binpad(first, point + 1, 32), BN_bn2binpad(second, point + 33, 32);
+  ok = ok && (is_rsa ? OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, first) &&
+                           OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, second)
+                     : OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, "P-256", 0) &&
+                           OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof point));
+  OSSL_PARAM *parameters = ok ? OSSL_PARAM_BLD_to_param(builder) : NULL;
+  if (parameters && EVP_PKEY_fromdata_init(context) == 1) {
+    (void)EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, parameters);
+  }
+  OSSL_PARAM_free(parameters);
+  OSSL_PARAM_BLD_free(builder);
+  BN_free(first);
+  BN_free(second);
+  EVP_PKEY_CTX_free(context);
+  return key;
+}
+
+/* Whether a signature of RFC 7518 is valid: RS256 or ES256, whose two numbers are one behind the other. 1: it is. */
+static inline int prism_web_signature(int is_rsa, const unsigned char *a, size_t a_count, const unsigned char *b,
+                                      size_t b_count, const unsigned char *text, size_t text_count,
+                                      const unsigned char *signature, size_t signature_count) {
+  unsigned char *der = NULL;
+  int ok = 0, der_count = 0;
+  if (!is_rsa) {
+    ECDSA_SIG *numbers = signature_count == 64 ? ECDSA_SIG_new() : NULL;
+    BIGNUM *r = numbers ? BN_bin2bn(signature, 32, NULL) : NULL;
+    BIGNUM *s = numbers ? BN_bin2bn(signature + 32, 32, NULL) : NULL;
+    if (r && s && ECDSA_SIG_set0(numbers, r, s)) {
+      der_count = i2d_ECDSA_SIG(numbers, &der);
+    } else {
+      BN_free(r);
+      BN_free(s);
+    }
+    ECDSA_SIG_free(numbers);
+  }
+  EVP_PKEY *key = prism_public_key(is_rsa, a, a_count, b, b_count);
+  EVP_MD_CTX *context = EVP_MD_CTX_new();
+  if (key && context && (is_rsa || der_count > 0) && EVP_DigestVerifyInit(context, NULL, EVP_sha256(), NULL, key) == 1) {
+    ok = EVP_DigestVerify(context, is_rsa ? signature : der, is_rsa ? signature_count : (size_t)der_count, text,
+                          text_count) == 1;
+  }
+  EVP_MD_CTX_free(context);
+  EVP_PKEY_free(key);
+  OPENSSL_free(der);
+  ERR_clear_error();
   return ok;
 }

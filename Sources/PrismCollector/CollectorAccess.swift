@@ -9,13 +9,15 @@ struct CollectorAccess: Sendable {
   let senders: TokenAuthenticator?
   /// Of readers, those who change first.
   private let roles: [(role: ReaderIdentity.Role, tokens: TokenAuthenticator)]
+  /// nil: no proxy says who reads.
+  private let assertion: ReaderAssertion?
   private let hosts: HostCheck
   private let wrongTokens: SignInLimit, signIns: SignInLimit
   let page: PageState
   let endedSessions: EndedSessions
   /// nil: who reads and changes is not noted.
   let audit: AuditLog?
-  private let isTrial: Bool
+  private let isTrial: Bool, servesTLS: Bool
   private let time: any TimeSource
 
   init(_ options: CollectorOptions, page: PageState, audit: AuditLog?, time: any TimeSource, log: Logger) {
@@ -27,7 +29,8 @@ struct CollectorAccess: Sendable {
     senders = tokens(options.tokenFile, false)
     let files = [(ReaderIdentity.Role.operator, options.operatorTokenFile), (.viewer, options.readerTokenFile)]
     roles = files.compactMap { role, file in tokens(file, true).map { (role, $0) } }
-    (hosts, isTrial) = (HostCheck(names: options.reader.hosts), options.isTrial)
+    assertion = ReaderAssertion(options.assertion, time: time, log: log)
+    (hosts, isTrial, servesTLS) = (HostCheck(names: options.reader.hosts), options.isTrial, options.tls != nil)
     (wrongTokens, signIns, self.time) = (SignInLimit(time: time), SignInLimit(time: time), time)
   }
 
@@ -72,6 +75,9 @@ struct CollectorAccess: Sendable {
   /// Whether readers need a token. Without tokens they are asked from this machine only.
   var needsReaderToken: Bool { !roles.isEmpty }
 
+  /// Whether the reader's browser talks TLS, to the collector or to a trusted proxy in front.
+  func isSecure(_ request: HTTPRequest) -> Bool { servesTLS || request.peer.isForwardedSecurely }
+
   /// - Throws: 403 for a Host that is no name of the collector.
   func checkHost(_ request: HTTPRequest) throws(CollectorRefusal) {
     guard hosts.allows(request.header("host")) else {
@@ -87,7 +93,7 @@ struct CollectorAccess: Sendable {
       for (role, tokens) in roles {
         if let token = await tokens.token(of: header) { return ReaderIdentity(role: role, token) }
       }
-    } else if let session = ReaderSession(request),
+    } else if let session = ReaderSession(request, isSecure: isSecure(request)),
       let tokens = roles.first(where: { $0.role == session.role })?.tokens,
       let token = await session.token(of: tokens, now: time.unixMilliseconds),
       try await !endedSessions.contains(session)
@@ -95,6 +101,13 @@ struct CollectorAccess: Sendable {
       return ReaderIdentity(role: session.role, token, session: session)
     } else if !needsReaderToken, request.peer.isLocal, hosts.isLocal(request.header("host")) {
       return isTrial ? .trial : .local
+    }
+    if let subject = try await assertion?.subject(request, now: time.unixMilliseconds) {
+      for (role, tokens) in roles {
+        guard let namespaces = await tokens.namespaces(ofSubject: subject) else { continue }
+        return ReaderIdentity(role: role, namespaces, name: subject, subject: subject)
+      }
+      throw CollectorRefusal(403, "the reader that the proxy names is in no readers' file: add the line subject:NAME")
     }
     throw wrongToken(request, signIns, "the reader's bearer token is missing or wrong")
   }

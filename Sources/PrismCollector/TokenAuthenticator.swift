@@ -2,8 +2,8 @@ import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
-import Synchronization
 
+/// A line of a file of tokens.
 struct KnownToken: Sendable, Equatable {
   /// SHA-256, in hexadecimal digits.
   let hash: String
@@ -11,60 +11,66 @@ struct KnownToken: Sendable, Equatable {
   var namespaces: [String]?
 }
 
-/// Knows the bearer tokens of one role by their SHA-256. They come from a file (`TokenList`), which is read again when 2 s have
-/// passed: a new token is good within 5. A file that can't be read, is over 64 KiB, or is no list of tokens changes nothing.
-actor TokenAuthenticator {
-  /// A file that was cut here would let in the beginning of a token.
-  static let fileBytesMax = 65_536
-
-  private let executor = DispatchQueueExecutor(label: "prism.collector.tokens")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-  private let path: String
-  private let isOfReaders: Bool
-  private let time: any TimeSource
-  private let log: Logger
-  private struct State {
+/// Knows the bearer tokens of one role by their SHA-256, and the readers of that role by name. They come from a file
+/// (`TokenList`), which is read again when it changes.
+struct TokenAuthenticator: Sendable {
+  private struct Known {
     var tokens: [KnownToken] = []
-    var readAt: Duration?
+    /// The namespaces of each subject; nil: all.
+    var subjects: [String: [String]?] = [:]
   }
-  private nonisolated let state = Mutex(State())
+
+  private let file: WatchedFile<Known>
 
   init(path: String, isOfReaders: Bool = false, time: any TimeSource, log: Logger) {
-    (self.path, self.isOfReaders, self.time, self.log) = (path, isOfReaders, time, log)
+    file = WatchedFile(path: path, time: time, log: log) { (bytes) throws(FileFault) in
+      Self.known(try TokenList(bytes, isOfReaders: isOfReaders))
+    }
+  }
+
+  private static func known(_ list: TokenList) -> Known {
+    list.entries.reduce(into: Known()) { known, entry in
+      switch entry.secret {
+      case .token(let bytes):
+        guard let hash = hash(of: bytes) else { return }
+        known.tokens.append(KnownToken(hash: String(decoding: hash, as: UTF8.self), namespaces: entry.namespaces))
+      case .hash(let digits): known.tokens.append(KnownToken(hash: digits, namespaces: entry.namespaces))
+      case .subject(let name): known.subjects.updateValue(entry.namespaces, forKey: name)
+      }
+    }
   }
 
   /// - Parameter authorization: the request's header.
-  func accepts(_ authorization: String?) -> Bool { token(of: authorization) != nil }
+  func accepts(_ authorization: String?) async -> Bool { await token(of: authorization) != nil }
 
   /// - Returns: nil: the request brings no token of the file.
-  func token(of authorization: String?) -> KnownToken? {
-    refresh()
-    return Self.hash(ofBearer: authorization).flatMap { Self.find($0, among: tokens) }
+  func token(of authorization: String?) async -> KnownToken? {
+    let known = await file.value()
+    return Self.find(Self.hash(ofBearer: authorization), among: known)
   }
 
   /// Never waits. - Returns: nil if the file has to be read for the answer, which is begun.
-  nonisolated func acceptsNow(_ authorization: String?) -> Bool? {
-    let known = state.withLock { $0 }
-    if let given = Self.hash(ofBearer: authorization), Self.find(given, among: known.tokens) != nil { return true }
-    if isFresh(known) { return false }
-    Task { await refresh() }
-    return nil
+  func acceptsNow(_ authorization: String?) -> Bool? {
+    let (known, isFresh) = file.valueNow()
+    return Self.find(Self.hash(ofBearer: authorization), among: known) != nil ? true : isFresh ? false : nil
   }
+
+  /// - Returns: the namespaces of a reader that is known by name, where nil are all; nil: it is not in the file.
+  func namespaces(ofSubject subject: String) async -> [String]?? { await file.value()?.subjects[subject] }
 
   /// Signs a text with a token, for a session that ends when the token is taken out of the file.
   /// - Returns: 64 hexadecimal digits; nil if the token is not in the file.
-  func sign(_ text: String, with token: String) -> String? {
-    refresh()
-    guard let given = Self.hash(of: Array(token.utf8)), Self.find(given, among: tokens) != nil else { return nil }
-    return Self.code(of: text, under: given)
+  func sign(_ text: String, with token: String) async -> String? {
+    let known = await file.value()
+    return Self.find(Self.hash(of: Array(token.utf8)), among: known).flatMap {
+      Self.code(of: text, under: Array($0.hash.utf8))
+    }
   }
 
   /// - Returns: the token that signed the text; nil if no token of the file did.
-  func signer(of text: String, code: String) -> KnownToken? {
-    refresh()
+  func signer(of text: String, code: String) async -> KnownToken? {
     let given = Array(code.utf8)
-    return tokens.first { token in
+    return await file.value()?.tokens.first { token in
       Self.code(of: text, under: Array(token.hash.utf8)).map { Self.areEqual(given, Array($0.utf8)) } ?? false
     }
   }
@@ -75,14 +81,9 @@ actor TokenAuthenticator {
   }
 
   /// Looks at all of them, whichever it is.
-  private static func find(_ given: [UInt8], among tokens: [KnownToken]) -> KnownToken? {
-    tokens.reduce(nil) { areEqual(given, Array($1.hash.utf8)) ? $0 ?? $1 : $0 }
-  }
-
-  private nonisolated var tokens: [KnownToken] { state.withLock { $0.tokens } }
-
-  private nonisolated func isFresh(_ state: State) -> Bool {
-    state.readAt.map { time.uptime - $0 < .seconds(2) } ?? false
+  private static func find(_ given: [UInt8]?, among known: Known?) -> KnownToken? {
+    guard let given, let known else { return nil }
+    return known.tokens.reduce(nil) { areEqual(given, Array($1.hash.utf8)) ? $0 ?? $1 : $0 }
   }
 
   /// Hexadecimal digits; nil only where the library fails.
@@ -98,29 +99,5 @@ actor TokenAuthenticator {
   /// Takes as long for any two of one length, so that a token can't be guessed byte by byte.
   static func areEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     zip(a, b).reduce(UInt8(a.count == b.count ? 0 : 1)) { $0 | ($1.0 ^ $1.1) } == 0
-  }
-
-  private func refresh() {
-    if state.withLock({ isFresh($0) }) { return }
-    defer { state.withLock { $0.readAt = time.uptime } }
-    do throws(FileFault) {
-      let list = try TokenList(
-        try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes, isOfReaders: isOfReaders)
-      let tokens = list.entries.compactMap { entry in
-        switch entry.secret {
-        case .token(let bytes):
-          Self.hash(of: bytes).map {
-            KnownToken(hash: String(decoding: $0, as: UTF8.self), namespaces: entry.namespaces)
-          }
-        case .hash(let digits): KnownToken(hash: digits, namespaces: entry.namespaces)
-        }
-      }
-      state.withLock { $0.tokens = tokens }
-    } catch {
-      return log.fault(
-        "collector.tokens", "the token file can't be used, so the tokens that were read last stay",
-        ["path": path, "cause": error.reason])
-    }
-    log.faultEnded("collector.tokens", "the token file can be used again")
   }
 }

@@ -67,6 +67,8 @@ public struct HTTPPeer: Sendable, Equatable {
   public var address: String
   /// On this machine: 127.0.0.0/8, ::1, or a Unix socket.
   public var isLocal: Bool
+  /// A trusted proxy says that the request came over TLS to it.
+  public var isForwardedSecurely = false
   /// Its share of what senders share: equal for the addresses of one host.
   public var network: String { NetworkRange.ofOneSender(address) }
 

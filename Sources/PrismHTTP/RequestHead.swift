@@ -25,9 +25,13 @@ struct RequestHead {
     request.header("content-length").map { Int($0) ?? .max }
   }
 
-  /// Behind a proxy of `trusted` the peer is the last address of `X-Forwarded-For` that is not trusted.
+  /// Behind a proxy of `trusted` the peer is the last address of `X-Forwarded-For` that is not trusted, and TLS is what
+  /// `X-Forwarded-Proto` says.
   mutating func resolvePeer(trusted: [NetworkRange]) {
     guard !trusted.isEmpty else { return }
+    let isSecure =
+      trusted.contains { $0.contains(request.peer.address) } && request.headers("x-forwarded-proto") == ["https"]
+    defer { request.peer.isForwardedSecurely = isSecure }
     let hops = request.headers("x-forwarded-for").flatMap { $0.split(separator: ",") }
     for hop in hops.reversed() where trusted.contains(where: { $0.contains(request.peer.address) }) {
       guard let peer = HTTPPeer(forwarded: hop.filter { $0 != " " && $0 != "\t" }) else { return }

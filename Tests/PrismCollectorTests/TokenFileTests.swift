@@ -20,7 +20,7 @@ struct TokenFileTests {
       return await authenticator.accepts("Bearer " + given)
     }
     let (whole, cut) = ("token-of-the-tests-that-is-whole", "token-of-the-tests")
-    let filler = "#" + String(repeating: "x", count: TokenAuthenticator.fileBytesMax - 2 - cut.utf8.count)
+    let filler = "#" + String(repeating: "x", count: WatchedFile<Int>.bytesMax - 2 - cut.utf8.count)
     #expect(try await !accepts(filler + "\n" + whole, cut))
     #expect(try await accepts(filler + "\n" + cut, cut), "this is as large as it may be")
     #expect(try await accepts(filler + "\n" + whole, cut), "those that were read last stay")

@@ -17,7 +17,8 @@ struct HTTPCrowdTests {
     change(&options)
     let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0"), options: options, gate: gate) {
       if $0.path == "/device" { $0.prove() }
-      return .refusal(200, "\($0.peer.address) \($0.peer.isLocal) \($0.body.count)(end)")
+      let tls = $0.peer.isForwardedSecurely ? " TLS" : ""
+      return .refusal(200, "\($0.peer.address) \($0.peer.isLocal) \($0.body.count)\(tls)(end)")
     }
     do { try await body(server) } catch {
       await server.stop()
@@ -137,6 +138,20 @@ struct HTTPCrowdTests {
         let client = try #require(RawClient(port: server.port))
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\(headers)\r\n")
         #expect(await client.answers(1).contains("\r\n\r\n\(expected) "))
+      }
+    }
+  }
+
+  @Test("only a trusted proxy's word counts for TLS, and only one word", arguments: [true, false])
+  func forwardedSecurely(isTrusted: Bool) async throws {
+    try await withServer {
+      $0.trustedProxies = [NetworkRange(isTrusted ? "127.0.0.1" : "192.0.2.0/30")!]
+    } _: { server in
+      for (words, isSecure) in [(["https"], isTrusted), (["http"], false), (["https", "https"], false), ([], false)] {
+        let client = try #require(RawClient(port: server.port))
+        let headers = words.map { "X-Forwarded-Proto: \($0)\r\n" }.joined()
+        client.send("GET / HTTP/1.1\r\nHost: h\r\n\(headers)X-Forwarded-For: 192.0.2.7\r\n\r\n")
+        #expect(await client.answers(1).contains(" 0 TLS(end)") == isSecure, "\(words)")
       }
     }
   }

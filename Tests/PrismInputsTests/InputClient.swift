@@ -34,7 +34,7 @@ final class InputClient: Sendable {
       }
     }
     guard connected == 0 else { throw Failure(code: errno) }
-    var patience = timeval(tv_sec: 60, tv_usec: 0)  // a test that hangs must fail
+    var patience = timeval(tv_sec: 240, tv_usec: 0)  // a test that hangs must fail
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
   }
 

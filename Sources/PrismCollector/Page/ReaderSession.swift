@@ -8,7 +8,8 @@ import Synchronization
 /// A session of the page: a cookie that a reader's token signed. Nothing of it is kept here until it is signed out
 /// (`EndedSessions`), so every replica knows it, a restart ends no session, and it ends with its token.
 struct ReaderSession: Sendable, Equatable {
-  static let cookieName = "prism_session"
+  /// No page of a neighbouring name, and none of plain HTTP, can set the first.
+  static func cookieName(isSecure: Bool) -> String { isSecure ? "__Host-prism_session" : "prism_session" }
   static let lifetimeSeconds: Int64 = 12 * 3600
 
   let role: ReaderIdentity.Role
@@ -40,25 +41,24 @@ struct ReaderSession: Sendable, Equatable {
     return await tokens.signer(of: Self.text(role, expires, nonce), code: code)
   }
 
-  /// A page of another origin can send the cookie, but can't read this: every change must bring it.
-  var changeToken: String { (try? Hashing.sha256(Array("prism change\n\(code)".utf8))).map { Hex.encode($0) } ?? "" }
-
   /// `Set-Cookie`. - Parameter session: nil ends any session.
   static func header(_ session: ReaderSession?, isSecure: Bool) -> (name: String, value: String) {
     let value = session.map { "\($0.role.rawValue).\($0.expires).\($0.nonce).\($0.code)" } ?? ""
     let seconds = session == nil ? 0 : lifetimeSeconds
     let secure = isSecure ? "; Secure" : ""
-    return ("Set-Cookie", "\(cookieName)=\(value); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(seconds)\(secure)")
+    let name = cookieName(isSecure: isSecure)
+    return ("Set-Cookie", "\(name)=\(value); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(seconds)\(secure)")
   }
 }
 
 extension ReaderSession {
   /// Reads the cookie of a request; nil: it has no cookie of this form.
-  init?(_ request: HTTPRequest) {
+  init?(_ request: HTTPRequest, isSecure: Bool) {
+    let prefix = Self.cookieName(isSecure: isSecure) + "="
     let pairs = request.headers("cookie").flatMap { $0.split(separator: ";") }
     let values = pairs.compactMap { pair -> Substring? in
       let pair = pair.drop { $0 == " " }
-      return pair.hasPrefix(Self.cookieName + "=") ? pair.dropFirst(Self.cookieName.count + 1) : nil
+      return pair.hasPrefix(prefix) ? pair.dropFirst(prefix.count) : nil
     }
     guard let parts = values.first?.split(separator: ".", omittingEmptySubsequences: false), parts.count == 4,
       let role = ReaderIdentity.Role(rawValue: String(parts[0])), let expires = Int64(parts[1]),
@@ -80,11 +80,21 @@ struct ReaderIdentity: Sendable, Equatable {
   let role: Role
   /// The namespaces that it reads and changes.
   let scope: Scope
-  /// `owner`, `local`, or the role with the first digits of the token's SHA-256: it tells two tokens apart, and shows
-  /// neither.
+  /// `owner`, `local`, or the role with the proxy's name of the reader, or the first digits of the token's SHA-256: they tell
+  /// two tokens apart, and show neither.
   let name: String
-  /// The session that the request came with; nil: it came without one, so no web page can have sent it by itself.
+  /// The session that the request came with.
   var session: ReaderSession?
+  /// The reader as a proxy names it.
+  var subject: String?
+
+  /// A page of another origin can make the browser send a request that has a session, or comes over the proxy. It can't read
+  /// this, so every change must bring it. nil: no web page can have sent the request by itself.
+  var changeToken: String? {
+    (session?.code ?? subject).map { "prism change\n\($0)" }.map {
+      (try? Hashing.sha256(Array($0.utf8))).map { Hex.encode($0) } ?? ""
+    }
+  }
 
   /// Of the Unix socket, which only the owner of the state folder can open.
   static let owner = ReaderIdentity(role: .operator, scope: .everything, name: "owner")
@@ -96,9 +106,15 @@ struct ReaderIdentity: Sendable, Equatable {
 
 extension ReaderIdentity {
   /// Operators without a list read the namespace in which the collector notes its readers, too.
+  init(
+    role: Role, _ namespaces: [String]?, name: String, session: ReaderSession? = nil, subject: String? = nil
+  ) {
+    let scope = Scope(namespaces, hasAudit: namespaces == nil && role == .operator)
+    self.init(role: role, scope: scope, name: "\(role.rawValue) \(name)", session: session, subject: subject)
+  }
+
   init(role: Role, _ token: KnownToken, session: ReaderSession? = nil) {
-    let scope = Scope(token.namespaces, hasAudit: token.namespaces == nil && role == .operator)
-    self.init(role: role, scope: scope, name: "\(role.rawValue) \(token.hash.prefix(8))", session: session)
+    self.init(role: role, token.namespaces, name: String(token.hash.prefix(8)), session: session)
   }
 
   /// - Throws: 403 for a reader with a list of namespaces, if it is about all of them.
@@ -120,7 +136,7 @@ extension PageAPI {
     JSONValue([
       "signedIn": reader != nil, "needsToken": needsToken, "role": reader?.role.rawValue, "name": reader?.name,
       "namespaces": reader?.scope.patterns,
-      "changeToken": reader?.session?.changeToken, "expires": reader?.session.map { $0.expires * 1000 },
+      "changeToken": reader?.changeToken, "expires": reader?.session.map { $0.expires * 1000 },
       "version": PrismVersion.current,
     ])
   }
@@ -135,7 +151,7 @@ extension PageAPI {
     collector.log.info(
       "a reader signed in at the page", ["who": reader.name, "address": request.http.peer.address])
     collector.access.audit?.note(request.http, by: reader, status: 200)
-    let cookie = reader.session.map { ReaderSession.header($0, isSecure: collector.options.tls != nil) }
+    let cookie = reader.session.map { ReaderSession.header($0, isSecure: collector.access.isSecure(request.http)) }
     return Self.json(of: Self.described(reader, needsToken: true), headers: [cookie].compactMap { $0 })
   }
 
@@ -145,7 +161,7 @@ extension PageAPI {
       try Self.checkChange(request.http, reader)
       if let session = reader.session { try await collector.access.endedSessions.end(session) }
     }
-    let cookie = ReaderSession.header(nil, isSecure: collector.options.tls != nil)
+    let cookie = ReaderSession.header(nil, isSecure: collector.access.isSecure(request.http))
     return Self.json(of: Self.described(nil, needsToken: collector.access.needsReaderToken), headers: [cookie])
   }
 }

@@ -11,6 +11,8 @@ public struct CollectorChecks: Sendable {
   public var sealKeyFault: @Sendable (_ pem: [UInt8]) -> String?
   /// Of an Ed25519 key, PEM.
   public var signingKeyFault: @Sendable (_ pem: [UInt8]) -> String?
+  /// Of a JSON Web Key Set.
+  public var webKeysFault: @Sendable (_ json: [UInt8]) -> String?
   /// Of a file of librdkafka's properties.
   public var propertiesFault: @Sendable (_ path: String) -> String?
   /// Of a certificate beside its key.
@@ -19,10 +21,11 @@ public struct CollectorChecks: Sendable {
   /// Takes a check for each kind of value.
   public init(
     storeFault: @escaping @Sendable (String) -> String?, sealKeyFault: @escaping @Sendable ([UInt8]) -> String?,
-    signingKeyFault: @escaping @Sendable ([UInt8]) -> String?,
+    signingKeyFault: @escaping @Sendable ([UInt8]) -> String?, webKeysFault: @escaping @Sendable ([UInt8]) -> String?,
     propertiesFault: @escaping @Sendable (String) -> String?, identityFault: @escaping ClientIdentityCheck
   ) {
     (self.storeFault, self.sealKeyFault, self.signingKeyFault) = (storeFault, sealKeyFault, signingKeyFault)
+    self.webKeysFault = webKeysFault
     (self.propertiesFault, self.identityFault) = (propertiesFault, identityFault)
   }
 }

@@ -16,7 +16,7 @@ package struct FileFault: Error, Equatable {
       String(cString: strerror(code)) + (isDenied ? "; read it as root (sudo), or let this user read it" : "")
   }
 
-  init(_ reason: String, isContent: Bool = true) {
+  package init(_ reason: String, isContent: Bool = true) {
     (self.reason, isMissing, isDenied, self.isContent) = (reason, false, false, isContent)
   }
 

@@ -1,16 +1,20 @@
 import PrismProtocol
 
 /// The bearer tokens of a file: one a line, at least 16 bytes of visible ASCII, or `sha256:` with the 64 hexadecimal digits of
-/// a token's SHA-256. In a readers' file ` namespaces=` with names and commas may follow. A line that begins with `#` is a
+/// a token's SHA-256. A readers' file may also have `subject:` with who a proxy says that it is, and ` namespaces=` with names
+/// and commas may follow. A line that begins with `#` is a
 /// comment; an empty line is nothing. Any other line is a fault of the whole file, so that no word of a comment is ever a token (docs/collector.md, "Tokens").
 package struct TokenList: Equatable {
   package static let tokenBytesMin = 16
-  private static let hashPrefix = Array("sha256:".utf8)
+  package static let subjectBytesMax = 256
+  private static let hashPrefix = Array("sha256:".utf8), subjectPrefix = Array("subject:".utf8)
 
   package enum Secret: Equatable {
     case token([UInt8])
     /// 64 lowercase hexadecimal digits.
     case hash(String)
+    /// Who reads, by the word of `assertion`.
+    case subject(String)
   }
 
   package struct Entry: Equatable {
@@ -39,7 +43,7 @@ package struct TokenList: Equatable {
 
   private static func entry(_ line: ArraySlice<UInt8>, _ isOfReaders: Bool) throws(FileFault) -> Entry {
     guard isOfReaders, let list = line.firstRange(of: listPrefix) else {
-      return Entry(secret: try secret(line), namespaces: nil)
+      return Entry(secret: try secret(line, isOfReaders), namespaces: nil)
     }
     let names = String(decoding: line[list.upperBound...], as: UTF8.self).split(
       separator: ",", omittingEmptySubsequences: false
@@ -49,14 +53,21 @@ package struct TokenList: Equatable {
         "a list that is not namespaces= with 1 to \(patternsMax) names of A-Z a-z 0-9 _ - and * or ?, with commas between"
       )
     }
-    return Entry(secret: try secret(line[..<list.lowerBound]), namespaces: names)
+    return Entry(secret: try secret(line[..<list.lowerBound], isOfReaders), namespaces: names)
   }
 
-  private static func secret(_ line: ArraySlice<UInt8>) throws(FileFault) -> Secret {
+  private static func secret(_ line: ArraySlice<UInt8>, _ isOfReaders: Bool) throws(FileFault) -> Secret {
     guard line.allSatisfy({ (UInt8(ascii: "!")...UInt8(ascii: "~")).contains($0) }) else {
       throw FileFault(
         "text that is not one token of visible ASCII characters; write one token a line, and a comment in a line that begins with #"
       )
+    }
+    if isOfReaders, line.starts(with: subjectPrefix) {
+      let subject = String(decoding: line.dropFirst(subjectPrefix.count), as: UTF8.self)
+      guard (1...subjectBytesMax).contains(subject.utf8.count) else {
+        throw FileFault("a subject that is not subject: with 1 to \(subjectBytesMax) visible ASCII characters")
+      }
+      return .subject(subject)
     }
     if line.starts(with: hashPrefix) {
       let digits = String(decoding: line.dropFirst(hashPrefix.count), as: UTF8.self).lowercased()

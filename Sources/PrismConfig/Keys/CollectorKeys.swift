@@ -64,6 +64,22 @@ package enum CollectorKeys {
       "reader.audit", .bool, at: \.reader.audit,
       "note in the namespace `prism-audit` who read, exported and changed what; operators without a list read it"),
     Key(
+      "assertion.header", .headerName, optional: \.assertion.header,
+      "the header in which a proxy says who reads: a JSON Web Token, signed by RS256 or ES256"),
+    Key(
+      "assertion.keysFile", .webKeys, optional: \.assertion.keys,
+      "the keys that sign it, a JSON Web Key Set; read again when it changes"),
+    Key(
+      "assertion.audience", .text(bytesMax: 512), optional: \.assertion.audience,
+      "its `aud`: the proxy's name for this collector"),
+    Key(
+      "assertion.issuer", .text(bytesMax: 512), optional: \.assertion.issuer, default: "any",
+      "its `iss`"),
+    Key(
+      "assertion.claim", .text(bytesMax: 64), at: \.assertion.claim,
+      "the claim that names the reader, as `sub` or `email`; lines `subject:NAME` of the readers' files give the rights"
+    ),
+    Key(
       "readerTokenFile", .tokensFile(isOfReaders: true), optional: \.readerTokenFile,
       "bearer tokens of readers, one a line, each for all namespaces or for a list; read again when it changes"),
     Key(
@@ -159,6 +175,12 @@ extension ValueForm where Value == String {
     }
   }
 
+  fileprivate static var headerName: Self {
+    string("the name of a header: 1 to 64 of A-Z a-z 0-9 -") {
+      $0.isName(bytesMax: 64, punctuation: "-", firstIsAlphanumeric: true)
+    }
+  }
+
   /// A folder from the root after `sqlite:`, or a connection URI. Faults don't show it: it may hold a password.
   fileprivate static var packetStore: Self {
     let allowed = "sqlite:FOLDER or postgresql://USER@HOST/DATABASE"
@@ -230,6 +252,15 @@ extension ValueForm where Value == HeldFile {
   fileprivate static func tokensFile(isOfReaders: Bool) -> Self {
     secretFile("the path of a file of tokens, not readable by others") { (bytes) throws(FileFault) in
       _ = try TokenList(bytes, isOfReaders: isOfReaders)
+    }
+  }
+
+  /// The path alone is held: they are read again while the collector runs.
+  fileprivate static var webKeys: Self {
+    file("the path of a JSON Web Key Set", isShown: true, isSecret: false, bytesMax: 65_536) {
+      (bytes, checker) throws(FileFault) in
+      if let fault = checker.collector?.webKeysFault(bytes) { throw FileFault(fault) }
+      return []
     }
   }
 

@@ -62,9 +62,14 @@ struct CollectorLoadingRun {
     }
     for (given, missing) in [
       ("signingKey", "remoteConfig"), ("tls.certFile", "tls.keyFile"), ("tls.keyFile", "tls.certFile"),
-      ("tls.clientCAFile", "tls.certFile"),
+      ("tls.clientCAFile", "tls.certFile"), ("assertion.header", "assertion.keysFile"),
+      ("assertion.header", "assertion.audience"), ("assertion.keysFile", "assertion.header"),
     ] where isGiven(given) && !isGiven(missing) {
       fault(missing, beside: given, "is missing; \(given) needs it")
+    }
+    if isGiven("assertion.header"), !isGiven("readerTokenFile"), !isGiven("operatorTokenFile") {
+      fault(
+        "assertion.header", "needs readerTokenFile or operatorTokenFile, with lines subject:NAME for who may read")
     }
     if let days = configuration.retentionDays, let rule = configuration.retention.first(where: { $0.days > days }) {
       fault(

@@ -34,6 +34,8 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public var operatorTokenFile: HeldFile?
   /// `reader`: where reports are read.
   public var reader = Reader()
+  /// `assertion`: a proxy says who reads.
+  public var assertion = Assertion()
   /// nil: reports are kept.
   public var retentionDays: Int?
   /// `retention`: shorter times, in their order. A report goes by the first that means it.
@@ -76,6 +78,20 @@ public struct CollectorConfiguration: Sendable, Equatable {
     public var hosts: [String] = []
     /// The collector notes its readers and their changes.
     public var audit = false
+  }
+
+  /// A header in which a proxy says who reads, as a JSON Web Token that it signed.
+  public struct Assertion: Sendable, Equatable {
+    /// nil: no proxy says so.
+    public var header: String?
+    /// A JSON Web Key Set; only the path is held.
+    public var keys: HeldFile?
+    /// It must be meant for it.
+    public var audience: String?
+    /// nil: any whose keys these are.
+    public var issuer: String?
+    /// The claim that names the reader.
+    public var claim = "sub"
   }
 
   /// Of namespaces, of devices, and of all of these together; nil: any number. Each replica counts packets for itself, since its start.

@@ -33,8 +33,8 @@ struct RowWalk<Column: WalkedColumn> {
   }
 
   /// - Returns: nil if there are no more; else the row, valid until the next call.
-  /// - Throws: `invalidContent` for a row out of its order, or behind its segment: a damaged tree may lead back, for ever,
-  ///   and a packet up to a damaged id would have all rows below it.
+  /// - Throws: `invalidContent` for a row out of its order, or behind its segment. A damaged tree may lead back, for ever;
+  ///   a packet up to a damaged id would have all rows below it.
   mutating func next() throws(SQLiteError) -> SQLiteRow<Column>? {
     while place < queue.segments.list.count {
       if rows == nil { try bind() }

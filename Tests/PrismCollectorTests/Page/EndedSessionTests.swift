@@ -33,7 +33,7 @@ struct EndedSessionTests {
     var sessions: [ReaderSession] = []
     for _ in 0..<2 {
       let pair = try await rig.signIn("viewer-token-of-tests").cookie
-      sessions.append(try #require(ReaderSession(PageRig.request("/", headers: [("cookie", pair)]))))
+      sessions.append(try #require(ReaderSession(PageRig.request("/", headers: [("cookie", pair)]), isSecure: false)))
     }
     let (database, time) = (try await rig.rig.fleet(kind), rig.rig.time)
     let (one, other) = (EndedSessions(database, time: time), EndedSessions(database, time: time))
@@ -53,7 +53,7 @@ struct EndedSessionTests {
   @Test("while nothing is known, no session is believed") func unknown() async throws {
     let rig = try PageRig()
     let pair = try await rig.signIn("viewer-token-of-tests").cookie
-    let session = try #require(ReaderSession(PageRig.request("/", headers: [("cookie", pair)])))
+    let session = try #require(ReaderSession(PageRig.request("/", headers: [("cookie", pair)]), isSecure: false))
     let unknown = EndedSessions(.folder(rig.rig.path + "/missing"), time: rig.rig.time)
     await #expect(throws: CollectorRefusal.unreadable) { try await unknown.contains(session) }
     await #expect(throws: CollectorRefusal.unreadable) { try await unknown.end(session) }

@@ -108,6 +108,24 @@ struct PageAccessTests {
     #expect(rig.rig.logged.contains { $0.contains("a reader signed in") && $0.contains("who=\"viewer ") })
   }
 
+  @Test("behind TLS the cookie is one that no page of a neighbouring name can set")
+  func hostCookie() async throws {
+    let rig = try PageRig()
+    let secure = { (method: HTTPRequest.Method, path: String, headers: [(name: String, value: String)], body: String) in
+      var request = PageRig.request(path, method: method, headers: headers, body: body)
+      request.peer.isForwardedSecurely = true
+      return await rig.answer(request)
+    }
+    let answer = await secure(
+      .post, "/api/v1/session", [("content-type", "application/json")], #"{"token":"viewer-token-of-tests"}"#)
+    let cookie = try #require(answer.headers.first { $0.name == "Set-Cookie" }?.value)
+    #expect(cookie.hasPrefix("__Host-prism_session=") && cookie.hasSuffix("; Secure") && cookie.contains("; Path=/;"))
+    let pair = String(cookie.prefix { $0 != ";" })
+    #expect(await secure(.get, "/api/v1/fleet", [("cookie", pair)], "").status == 200)
+    let plain = String(pair.dropFirst("__Host-".count))
+    #expect(await secure(.get, "/api/v1/fleet", [("cookie", plain)], "").status == 401)
+  }
+
   @Test("a session ends only with its change token, which no other origin can read")
   func changeToken() async throws {
     let rig = try PageRig()

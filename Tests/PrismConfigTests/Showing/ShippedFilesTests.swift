@@ -157,7 +157,7 @@ struct ShippedFilesTests {
       "keys/collector.tokens": "", "keys/reader.tokens": "", "keys/operator.tokens": "",
       "keys/collector.pem": FilesTests.certificate, "keys/collector.key": FilesTests.privateKey,
       "keys/senders.pem": FilesTests.certificate, "keys/signing.pem": "", "remote.d/README": "",
-      "keys/clickhouse.password": "secret",
+      "keys/clickhouse.password": "secret", "keys/proxy.jwks": "{}",
       "keys/postgresql.passwords": "*:*:*:prism:secret", "keys/kafka.properties": "", "keys/hook.secret": "secret",
     ]
   }
@@ -239,6 +239,8 @@ struct ShippedFilesTests {
       "tls.keyFile": "keys/collector.key", "tls.clientCAFile": "keys/senders.pem", "reader.listen": "127.0.0.1:8081",
       "proxy.trusted": "[192.0.2.1]", "reader.hosts": "[prism.example]", "readerTokenFile": "keys/reader.tokens",
       "operatorTokenFile": "keys/operator.tokens", "retentionDay": "90",
+      "assertion.header": "X-Pomerium-Jwt-Assertion", "assertion.keysFile": "keys/proxy.jwks",
+      "assertion.audience": "prism.example", "assertion.issuer": "prism.example",
       "retention": "[{namespace: shop, type: log*, day: 7}]", "quotas": "[{namespace: \"lab-*\", maxRow: 1000000}]",
       "devicePacketPerMinute": "600", "packetPerMinute": "60000",
       "debuginfod": "https://debuginfod.debian.net",

@@ -57,6 +57,6 @@ final class ConfigurationFolder {
 extension CollectorChecks {
   /// Takes all that only a library can judge.
   static let none = CollectorChecks(
-    storeFault: { _ in nil }, sealKeyFault: { _ in nil }, signingKeyFault: { _ in nil }, propertiesFault: { _ in nil },
-    identityFault: { _, _ in nil })
+    storeFault: { _ in nil }, sealKeyFault: { _ in nil }, signingKeyFault: { _ in nil }, webKeysFault: { _ in nil },
+    propertiesFault: { _ in nil }, identityFault: { _, _ in nil })
 }
