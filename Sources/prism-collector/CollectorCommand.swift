@@ -100,6 +100,13 @@ struct CollectorLine: Sendable {
     get throws(Fault) { try Flags(arguments).options }
   }
 
+  /// Asks before something is destroyed, unless `--yes` is given. - Parameter refusal: what is said if the answer is not y.
+  func confirm(_ question: String, else refusal: String) throws(Fault) {
+    do throws(Unconfirmed) {
+      try arguments.confirm(question, of: verb.isEmpty ? command.name : "\(command.name) \(verb)", else: refusal)
+    } catch { throw error.isUsage ? .usage(error.message) : Fault(message: error.message, exitCode: 1) }
+  }
+
   /// A fault of these words, above the help.
   func misused(_ message: String) -> Fault { .usage("\(message)\n\(command.usage)") }
 

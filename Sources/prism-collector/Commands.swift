@@ -38,8 +38,10 @@ extension CollectorCommand {
     try backUp(line.options, to: line.operands[0])
   }
 
-  static let restore = early("restore", 0...1) { line throws(Fault) in
-    try restoreStore(line.options, from: line.operands.first)
+  static let restore = early("restore", 0...1, options: [.yes]) { line throws(Fault) in
+    try restoreStore(line.options, from: line.operands.first) { (question) throws(Fault) in
+      try line.confirm(question, else: "nothing was restored")
+    }
   }
 
   private static func early(
@@ -85,12 +87,16 @@ private func backUp(_ options: CollectorOptions, to folder: String) throws(Fault
 }
 
 /// - Parameter folder: of `backup`; nil: a PostgreSQL that its own tools restored.
-private func restoreStore(_ options: CollectorOptions, from folder: String?) throws(Fault) {
+private func restoreStore(
+  _ options: CollectorOptions, from folder: String?, confirm: (String) throws(Fault) -> Void
+) throws(Fault) {
   switch (options.store, folder) {
   case (nil, nil): throw .usage("restore needs the FOLDER of `prism-collector backup`")
   case (.some, .some):
     throw .usage("restore the database with PostgreSQL's own tools, then run restore without a folder")
-  default: break
+  case (nil, let folder?):
+    try confirm("replace the store in \(options.state.printable) by the copy in \(folder.printable)?")
+  case (.some, nil): break
   }
   do {
     if let target = options.store {

@@ -1,4 +1,3 @@
-import Glibc
 import PrismBase
 import PrismCollector
 import PrismProtocol
@@ -38,15 +37,12 @@ private enum Erasure {
   static let options = [
     ArgumentOption("--device", "ID", "all reports of a device, and its records"),
     ArgumentOption("--where", "FIELD=VALUE", "all reports with this value of a field of the meta"),
-    ArgumentOption("--yes", nil, "don't ask; needed without a terminal"),
+    .yes,
   ]
 
   static func confirm(_ wanted: JSONValue.Member, _ line: CollectorLine) throws(Fault) {
-    if line.arguments.contains("--yes") { return }
-    guard isatty(STDIN_FILENO) == 1 else { throw .usage("erase: without a terminal, --yes is required") }
     let value = (wanted.value.string ?? "").printable
-    StandardStreams.say("erase all reports with \(wanted.key) \(value) for good? [y/N] ")
-    guard readLine() == "y" else { throw Fault(message: "nothing was erased", exitCode: 1) }
+    try line.confirm("erase all reports with \(wanted.key) \(value) for good?", else: "nothing was erased")
   }
 
   static let usage = """

@@ -50,7 +50,7 @@ struct Flags {
     usage: prism-collector [--config PATH] [--listen ADDR:PORT] [--key ID=FILE …] [--state DIR] [--print]
            prism-collector check | migrate | device-key ID DEVICE  with the same flags
            prism-collector migrate --from STATE                    with the same flags
-           prism-collector backup FOLDER | restore [FOLDER]        with the same flags
+           prism-collector backup FOLDER | restore [FOLDER] [--yes] with the same flags
            prism-collector import DIR                              with the same flags
            prism-collector device COMMAND                          devices and their enrollment (device --help)
            prism-collector query OPTIONS                           prints stored reports (query --help)
@@ -70,8 +70,9 @@ struct Flags {
       migrate              makes the tables in PostgreSQL, or brings them to this program's version; with --from it carries
                            another store's streams, packet ids, records, devices and states of crashes
       backup FOLDER        copies the databases of --state into FOLDER, while a collector may use them
-      restore [FOLDER]     puts the copies in their place, the collector being stopped; for a PostgreSQL that its own tools
-                           restored, without FOLDER: numbers begin behind all that devices may know
+      restore [FOLDER]     puts the copies in their place, the collector being stopped, and asks first (--yes: not); for a
+                           PostgreSQL that its own tools restored, without FOLDER: numbers begin behind all that
+                           devices may know
       import DIR           takes the packets that `prismctl carry` wrote into DIR, and writes their receipts into it
       device-key ID DEVICE prints the key that DEVICE has under the master key ID (64 hexadecimal digits)
 

@@ -1,13 +1,17 @@
+import PrismBase
 import PrismCollector
 import PrismProtocol
 
 extension CollectorCommand {
   /// `prism-collector notice …`: notices and their receivers.
   static let notice = CollectorCommand(
-    name: "notice", verbs: ["list": 0...0, "test": 1...1, "send": 1...1, "drop": 1...1], options: answersAsJSON,
-    usage: Notices.usage
+    name: "notice", verbs: ["list": 0...0, "test": 1...1, "send": 1...1, "drop": 1...1],
+    options: answersAsJSON + [.yes], usage: Notices.usage
   ) { line throws(Fault) in
-    try await line.ask { desk throws(Fault) in
+    if line.verb == "drop" {
+      try line.confirm("give up notice \(try Notices.id(line.operands[0])) for good?", else: "nothing was given up")
+    }
+    return try await line.ask { desk throws(Fault) in
       switch line.verb {
       case "list":
         return Listing(line, "id time receiver state attempts result title").all(
@@ -24,16 +28,17 @@ extension CollectorCommand {
 
 private enum Notices {
   static let usage = """
-    usage: prism-collector notice list | test RECEIVER | send ID | drop ID [--json] [--config PATH | the flags of
-           prism-collector]
+    usage: prism-collector notice list | test RECEIVER | send ID | drop ID [--yes] [--json] [--config PATH |
+           the flags of prism-collector]
 
       list  the newest 1,000: id, when, receiver, state, attempts, the end of the last one, title; with --json a line of JSON
             each
       test  adds a notice that says that it is a test. The collector delivers it within seconds, if it runs
       send  sends a dead letter again
-      drop  ends the attempts to deliver one
+      drop  ends the attempts to deliver one, and asks first
+      --yes don't ask; needed without a terminal
 
-    Exit codes: 0, 1 there is no such receiver or notice, 64 usage, 69 the store can't be reached, 78 configuration.
+    Exit codes: 0, 1 there is no such receiver or notice or the answer is not y, 64 usage, 69 the store can't be reached, 78 configuration.
     """
 
   static func id(_ text: String) throws(Fault) -> String {

@@ -74,13 +74,32 @@ import Testing
     #expect(ran.error.split(separator: "\n").count == 1, "\(ran.error)")
   }
 
-  @Test("erase begins after a yes: without a terminal it needs --yes")
+  @Test(
+    "a command that destroys something begins after a yes: on a terminal it asks, without one it needs --yes",
+    arguments: [
+      (["erase", "--device", "d"], "erase all reports with device d for good?", "nothing was erased"),
+      (["output", "drop", "otlp"], "delete all dead letters of otlp for good?", "nothing was deleted"),
+      (["output", "drop", "otlp", "1", "9"], "delete dead letters from 1 to 9 of otlp", "nothing was deleted"),
+      (["notice", "drop", "0123456789abcdef"], "give up notice 0123456789abcdef for good?", "nothing was given up"),
+      (["restore", "/nowhere"], "by the copy in /nowhere?", "nothing was restored"),
+    ])
+  func asks(words: [String], question: String, refusal: String) async throws {
+    let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    let unasked = try await Self.run(words, in: folder)
+    #expect(unasked.exitCode == 64 && unasked.error.contains("without a terminal, --yes is required"))
+    // `script` makes a terminal.
+    let line = ([Programs.collector] + words + ["--config", "\(folder)/c.yaml"]).joined(separator: " ")
+    let asked = try await Programs.run("script", ["-qec", line, "/dev/null"], input: "n\n")
+    #expect(asked.exitCode == 1 && asked.output.contains(question), "\(asked.output)")
+    #expect(asked.output.contains(refusal), "\(asked.output)")
+    #expect(!FileManager.default.fileExists(atPath: "\(folder)/state/collector.db"))
+  }
+
+  @Test("erase with --yes does not ask")
   func erase() async throws {
     let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\n")
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
-    let unasked = try await Self.run(["erase", "--device", "d"], in: folder)
-    #expect(unasked.exitCode == 64 && unasked.error.contains("without a terminal, --yes is required"))
-    #expect(!FileManager.default.fileExists(atPath: "\(folder)/state/erasures.ndjson"))
     let done = try await Self.run(["erase", "--device", "d", "--yes"], in: folder)
     #expect(done.exitCode == 0 && done.output.contains("\"state\":\"done\""), "\(done.error)\(done.output)")
   }

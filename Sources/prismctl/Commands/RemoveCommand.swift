@@ -1,4 +1,3 @@
-import Glibc
 import PrismBase
 import PrismProtocol
 
@@ -10,7 +9,7 @@ extension Command {
       Option("--oldest", "COUNT", "the oldest"), Option("--latest", "COUNT", "the latest"),
       Option("--before-days", "D", "stored more than D days ago"),
       Option("--report-id", "REPORT_ID", "the one of this id"),
-      Option("--yes", nil, "don't ask"), json,
+      .yes, json,
     ],
     example: "prismctl remove --namespace shop --before-days 7 --yes"
   ) { invocation throws(Failure) in
@@ -41,11 +40,8 @@ extension Command {
 extension Invocation {
   /// Asks before something is deleted, unless `--yes` is given. - Parameter refusal: what is said if the answer is not y.
   func confirm(_ question: String, else refusal: String) throws(Failure) {
-    if has("--yes") { return }
-    guard isatty(STDIN_FILENO) == 1 else {
-      throw .usage("\(command.name): without a terminal, --yes is required")
-    }
-    Terminal.write(STDERR_FILENO, "\(question) [y/N] ")
-    guard readLine() == "y" else { throw Failure(Failure.no, refusal) }
+    do throws(Unconfirmed) {
+      try arguments.confirm(question, of: command.name, else: refusal)
+    } catch { throw error.isUsage ? .usage(error.message) : Failure(Failure.no, error.message) }
   }
 }

@@ -18,7 +18,7 @@ struct Invocation: Sendable {
     "--watch", "SECONDS", "again and again, every 2 seconds or as many as given", presence: .attached)
 
   let command: Command
-  private let arguments: Arguments
+  let arguments: Arguments
   /// Sockets that were named before the command.
   private let leading: Arguments
 
