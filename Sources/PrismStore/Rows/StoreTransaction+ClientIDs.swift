@@ -69,9 +69,28 @@ extension StoreTransaction {
       let other = QueueID(namespace: queue.namespace, kind: kind, isInMemory: queue.isInMemory)
       if try isHeldOrDead(row, other) { return }
     }
-    let ids = queue.isInMemory ? ClientIDStatement.memory : .disk
-    try statement(ids.delete).run([":namespace": queue.namespace, ":key": key, ":row": row])
+    try statement(queue.ids.delete).run([":namespace": queue.namespace, ":key": key, ":row": row])
     memory.policies.departures.free(key, of: row, queue.namespace)
+  }
+
+  /// The report was delivered, or counted on another: its id is known by time from now on.
+  func deliverClientID(_ key: UnsafeRawBufferPointer, of owner: RowOwner, _ queue: QueueID) throws(SQLiteError) {
+    for (deliver, isFirst) in [(queue.ids.deliver, true), (queue.ids.deliverAgain, false)] {
+      let deliver = try statement(deliver).bind([":namespace": queue.namespace, ":time": heldTime])
+      deliver.bind(":key", uncopiedText: key)
+      try deliver.run()
+      guard database.connection.changes == 0 else {
+        if isFirst { state.clientIDs.known[queue.metas]?.add(KnownIDs.bytes(ofKey: key.count), of: owner) }
+        return
+      }
+    }
+  }
+
+  /// The id was known by time.
+  func forgetClientID(_ id: ClientIDRecord, _ queue: QueueID) throws(SQLiteError) {
+    try statement(queue.ids.prune).run([":namespace": id.namespace, ":key": id.key])
+    guard let owner = ClientIDKey.userID(id.key).map({ RowOwner(userID: $0) }) else { return }
+    state.clientIDs.known[queue.metas]?.add(-KnownIDs.bytes(ofKey: id.key.utf8.count), of: owner)
   }
 
   private func isHeldOrDead(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {
@@ -88,11 +107,12 @@ struct OldClientIDs: PlainOperations {
   /// Forgets ids 24 h after their delivery, unless a row of the report is still held: a payload may be held long after its
   /// meta was delivered.
   func forget(deliveredBefore cutoff: Int64) throws(SQLiteError) {
-    for ids in ClientIDStatement.all(inMemory: state.memory.isAttached) {
+    for isInMemory in state.memory.isAttached ? [false, true] : [false] {
+      let ids = isInMemory ? ClientIDStatement.memory : .disk
       let delivered = try transaction.statement(ids.deliveredBefore).bind([":cutoff": cutoff])
       let old = try delivered.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
       for id in old where try !isHeld(id) {
-        try transaction.statement(ids.prune).run([":namespace": id.namespace, ":key": id.key])
+        try transaction.forgetClientID(id, QueueID(namespace: id.namespace, kind: .meta, isInMemory: isInMemory))
       }
     }
   }
@@ -108,6 +128,6 @@ struct OldClientIDs: PlainOperations {
     let find = "SELECT EXISTS (SELECT 1 FROM client_ids WHERE instr(report_id, ':') = 0)"
     guard try transaction.database.connection.firstInt(find) == 0 else { return }
     try transaction.database.connection.setHasOwnerlessIDs(false)
-    state.hasOwnerlessIDs = false
+    state.clientIDs.hasOwnerless = false
   }
 }
