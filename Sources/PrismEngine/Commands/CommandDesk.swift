@@ -98,7 +98,7 @@ public actor CommandDesk {
     for record in over { try await end(answer(.failed, "interrupted"), "interrupted", record, namespace) }
     guard let judge = judge(namespace) else { return }
     let (marks, forgottenThrough) = try await store.commandMarks(of: namespace)
-    let forgotten = marks.count < Self.marksMax ? [:] : marks.filter { $0.value.expires <= judge.now }
+    let forgotten = marks.count < Self.marksMax ? [:] : marks.filter { $0.value.expires <= judge.proven.lowerBound }
     if !forgotten.isEmpty { try await store.forget(forgotten, of: namespace) }
     var (waiting, remembered): ([Waiting], Int) = ([], marks.count - forgotten.count)
     for record in others {
@@ -153,9 +153,10 @@ public actor CommandDesk {
   private func judge(_ namespace: NamespaceName) -> CommandJudge? {
     guard let clock = engine.parts.puller.clocks[namespace] else { return nil }
     let daemon = engine.hub.current.daemon
+    let (uptime, own) = (engine.parts.time.uptime, engine.parts.time.unixMilliseconds)
     return CommandJudge(
       namespace: namespace, deviceID: daemon.deviceId ?? engine.automaticDeviceID, rules: daemon.commands,
-      now: clock.now(at: engine.parts.time.uptime))
+      now: clock.now(at: uptime), proven: clock.proven(at: uptime, own: own))
   }
 
   // MARK: Steps
@@ -179,6 +180,7 @@ public actor CommandDesk {
   ) async throws(StoreError) {
     switch verdict {
     case .nothing, .waits: return
+    case .unproven: engine.parts.puller.clocks.waitForProof(namespace)
     case .expired: try await end(answer(.expired), "expired", record, namespace)
     case .refused(let refusal):
       var type: ReportType?

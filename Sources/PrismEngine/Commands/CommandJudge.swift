@@ -18,13 +18,15 @@ struct CommandJudge: Sendable {
     case expired
     case refused(CommandRefusal)
     case waits(Order)
+    /// The server's clock says that it is expired, or expires too late: that may be a step, and is final once it is proven.
+    case unproven
   }
 
   let namespace: NamespaceName
   let deviceID: String
   let rules: DaemonConfiguration.Commands
-  /// By the server's clock: milliseconds since 1970.
-  let now: Int64
+  /// By the server's clock: milliseconds since 1970. And the times that it may be, for what is final.
+  let now: Int64, proven: ClosedRange<Int64>
 
   /// - Parameter mark: what is remembered of the command's id.
   /// - Parameter forgottenThrough: a command that expires up to it may have begun, and be forgotten.
@@ -36,7 +38,8 @@ struct CommandJudge: Sendable {
       if let mark, !mark.isOf(request), state != .refused, now < mark.expires { throw .changed }
       if state?.isFinal == true { return .nothing }
       try checkSignature(request)
-      if now >= request.expires || mark == nil && request.expires <= forgottenThrough { return .expired }
+      if proven.lowerBound >= request.expires || mark == nil && request.expires <= forgottenThrough { return .expired }
+      if now >= request.expires || request.expiresTooLate(now: now) { return .unproven }
       if mark?.hasBegun == true { throw .replayed }
       return .waits(Order(request: request, action: try CommandAction(request, rules)))
     } catch {
@@ -49,7 +52,7 @@ struct CommandJudge: Sendable {
     do throws(CommandFault) {
       let request = try CommandRequest(
         fields: fields, namespace: namespace, deviceID: deviceID, id: record.commandID)
-      try request.check(now: now)
+      try request.check(now: proven.upperBound)
       return request
     } catch { throw .unreadable(error) }
   }

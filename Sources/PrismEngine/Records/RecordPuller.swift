@@ -54,7 +54,7 @@ actor RecordPuller {
     do {
       let opened = try open(answer, to: question, key: key.secret, pull)
       (result.verdict, result.isWholeTable) = try await apply(opened, pull)
-      clocks.tellOfFirst(pull.settings.namespace)
+      clocks.tellOfAnswer(pull.settings.namespace)
     } catch { result.verdict = .failed(PullFailure(error)) }
     return result
   }

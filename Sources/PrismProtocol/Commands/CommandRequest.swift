@@ -86,8 +86,13 @@ public struct CommandRequest: Equatable, Sendable {
     if name == .ask { _ = try Question(args) }
     if name == .trigger { _ = try TriggerOrder(args) }
     guard expires > 0 else { throw .expires }
+    if expiresTooLate(now: now) { throw .expiresTooLate }
+  }
+
+  /// Whether it expires in more than 30 days.
+  public func expiresTooLate(now: Int64) -> Bool {
     let (latest, isFar) = now.addingReportingOverflow(Int64(Self.lifetimeDaysMax) * 86_400_000)
-    guard isFar || expires <= latest else { throw .expiresTooLate }
+    return !isFar && expires > latest
   }
 
   private func checkSize() throws(CommandFault) {

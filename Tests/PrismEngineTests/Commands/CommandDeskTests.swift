@@ -210,14 +210,46 @@ import Testing
     }
   }
 
-  @Test("the server's clock says whether a command is expired, not this machine's", arguments: [-400, 400])
+  @Test(
+    "the server's clock says whether a command is expired, not this machine's, once it is proven",
+    arguments: [-400, 400])
   func clock(days: Int64) async throws {
     let rig = CommandRig(serverAhead: .seconds(days * 86_400))
     try await rig.run { (engine, desk) async throws in
       rig.insert(rig.request("c1", seconds: 600))
       rig.insert(rig.request("c2", seconds: -1))
       #expect(try await rig.reaches(.done, engine, "c1"))
+      if days > 0 {
+        #expect(try await CommandRig.answer(engine, "c2") == nil, "the clock of this machine says otherwise")
+        rig.rig.time.advance(by: .seconds(3600))
+      }
       #expect(try await rig.reaches(.expired, engine, "c2"))
+    }
+  }
+
+  @Test(
+    "a step of the server's clock ends no command, which begins once the clock is right again", arguments: [40, -40],
+    [true, false])
+  func step(days: Int64, isSteady: Bool) async throws {
+    let rig = CommandRig()
+    try await rig.run { (engine, desk) async throws in
+      if isSteady {
+        #expect(await rig.rig.runs { engine.parts.puller.clocks[CommandRig.shop] != nil })
+        rig.rig.time.advance(by: .seconds(7200))
+        let uptime = rig.rig.time.uptime
+        #expect(await rig.rig.runs { (engine.parts.puller.clocks[CommandRig.shop]?.uptime ?? .zero) > uptime })
+      }
+      let request = rig.request("c1", seconds: 86_400)
+      rig.stepServer(by: .seconds(days * 86_400))
+      rig.insert(request)
+      let store = engine.parts.store
+      #expect(try await rig.rig.runs { try await !store.commands(of: CommandRig.shop, after: nil).records.isEmpty })
+      let uptime = rig.rig.time.uptime
+      #expect(await rig.rig.runs { rig.rig.time.uptime > uptime + .seconds(60) })
+      #expect(try await CommandRig.answer(engine) == nil, "it waits")
+      rig.stepServer(by: .seconds(-days * 86_400))
+      #expect(try await rig.reaches(.done, engine))
+      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["done": 1] })
     }
   }
 

@@ -29,7 +29,9 @@ final class CommandRig: Sendable {
 
   /// The operator's clock, which is the server's; the device's own is that of `rig.time`.
   let serverAhead: Int64
-  var serverNow: Int64 { rig.time.unixMilliseconds + serverAhead }
+  /// A step of the server's clock.
+  private let step = Mutex<Duration>(.zero)
+  var serverNow: Int64 { rig.time.unixMilliseconds + serverAhead + Int64(step.withLock { $0 } / .milliseconds(1)) }
 
   let death = CommandDeath()
 
@@ -110,6 +112,8 @@ final class CommandRig: Sendable {
   func insert(_ request: CommandRequest, _ fields: JSONValue? = nil) {
     change(request.id, .insert, (fields ?? request.fields).bytes)
   }
+
+  func stepServer(by duration: Duration) { step.withLock { $0 += duration } }
 
   func delete(_ id: String = "c1") { change(RecordID(id)!, .delete, []) }
 
