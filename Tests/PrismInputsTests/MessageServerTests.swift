@@ -164,6 +164,43 @@ import Testing
     }
   }
 
+  @Test(
+    "a datagram waits for a namespace whose file is missing for a moment; one that stays away costs it, counted and named",
+    arguments: [true, false], [true, false])
+  func missing(isSyslog: Bool, isBack: Bool) async throws {
+    try await Self.withRig {
+      $0.namespaces = [:]
+    } _: { rig, _ in
+      let (time, hub, log) = (ManualTime(), rig.engine.hub, Logger { rig.sink.say($0) })
+      let statsd = StatsdInput(time: time, log: log) { hub.current }
+      let syslog = SyslogInput(time: time, log: log) { hub.current }
+      let datagram = Datagram(
+        Array((isSyslog ? "<14>web: 1" : "web:1|c").utf8), isCut: false,
+        from: ReportingPeer(processID: getpid(), userID: geteuid(), groupID: getegid()))
+      let take = { @Sendable in
+        isSyslog ? await syslog.take([datagram], to: rig.server) : await statsd.take([datagram], to: rig.server)
+      }
+      async let first = take()
+      for round in 0..<5 {
+        try await waitUntil("it waits, round \(round)") { time.sleeperCount == 1 }
+        if isBack, round == 3 {
+          var snapshot = hub.current
+          for name in ["metrics", "logs"].map({ NamespaceName($0)! }) {
+            let list = ["statsd", "syslog"].map { MonitoredType(ReportType($0)!) }
+            snapshot.namespaces[name] = NamespaceConfiguration(name: name, monitorList: list)
+          }
+          await rig.engine.publish(snapshot)
+        }
+        time.advance(by: .seconds(2))
+        if isBack, round == 3 { break }
+      }
+      #expect(await first[isBack ? .stored : .refused] == 1)
+      #expect(await take()[isBack ? .stored : .refused] == 1, "at once")
+      let isNamed = rig.sink.lines.contains { $0.contains("are refused") && $0.contains("is not configured: write ") }
+      #expect(isBack || isNamed)
+    }
+  }
+
   @Test("long messages are cut and named, and not refused") func long() async throws {
     try await Self.withRig { rig, folder in
       let text = String(repeating: "äx", count: 60_000)

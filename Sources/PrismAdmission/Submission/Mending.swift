@@ -15,6 +15,9 @@ public struct Mending: Sendable {
   /// Refusals that end when a file of the configuration is there: the report waits, and is handed over again.
   public var waits: Set<RefusalCode> = []
 
+  /// All such refusals: of a report whose namespace is the operator's word.
+  public static let untilConfigured: Set<RefusalCode> = [.unknownNamespace, .unknownType]
+
   /// Changes nothing.
   public init() {}
 

@@ -126,7 +126,7 @@ struct ForwardReports: Sendable {
     namespace = configuration.namespaceText
     let named = CommonMember(Self.tagKey, .string(String(message.tag.prefix(256))))
     var mending = Mending()
-    (mending.otherType, mending.cuts, mending.waits) = (.other, true, [.unknownNamespace, .unknownType])
+    (mending.otherType, mending.cuts, mending.waits) = (.other, true, Mending.untilConfigured)
     if tag == type { mending.otherMembers = Array("\"\(named.key)\":".utf8) + named.json }
     source = SubmissionSource(peer: peer, members: tag == type ? [] : [named], mending: mending, sessionID: "forward")
   }

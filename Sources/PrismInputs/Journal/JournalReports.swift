@@ -19,7 +19,7 @@ struct JournalReports {
     var mending = Mending()
     (mending.otherType, mending.cuts, mending.marks) = (ReportType(type), true, true)
     mending.leavesPayloadOut = true
-    mending.waits = [.unknownNamespace, .unknownType]
+    mending.waits = Mending.untilConfigured
     return mending
   }()
 

@@ -54,7 +54,7 @@ struct OTLPReports {
       var mending = Mending()
       mending.cuts = true
       // The sender's own word for a namespace is no file that is missing for a moment.
-      mending.waits = origin.namespace == nil ? [.unknownNamespace, .unknownType] : [.unknownType]
+      mending.waits = origin.namespace == nil ? Mending.untilConfigured : [.unknownType]
       source = SubmissionSource(
         peer: peer, app: app, members: members, mending: mending, sessionID: Hex.encode(hash.prefix(8)))
       let type = ReportType(OTLPSignal.metrics.type)

@@ -100,7 +100,13 @@ public actor StatsdInput {
   private let snapshot: @Sendable () -> Snapshot
   private let time: any TimeSource
   private let log: Logger
-  private var sources = PeerSources { SubmissionSource(peer: $0, sessionID: StatsdInput.name, reduces: true) }
+  private var sources = PeerSources { peer in
+    var mending = Mending()
+    mending.waits = Mending.untilConfigured
+    return SubmissionSource(peer: peer, mending: mending, sessionID: StatsdInput.name, reduces: true)
+  }
+  /// The namespace is not known to be missing for longer than a moment.
+  private var awaitsNamespace = true
 
   /// - Parameter snapshot: the configuration in force, asked for all that comes together.
   public init(time: any TimeSource = SystemTime(), log: Logger, snapshot: @escaping @Sendable () -> Snapshot) {
@@ -112,7 +118,8 @@ public actor StatsdInput {
     _ datagrams: [Datagram], to sink: any SubmissionSink
   ) async -> [IngestCounters.Message.Outcome: Int] {
     var counts: [IngestCounters.Message.Outcome: Int] = [:]
-    var (byPeer, lines, reports): ([ReportingPeer: StatsdGroups], Int, UnansweredReports) = ([:], 0, .init())
+    var (byPeer, lines): ([ReportingPeer: StatsdGroups], Int) = ([:], 0)
+    var reports = UnansweredReports(awaitsNamespace: awaitsNamespace)
     for datagram in datagrams {
       for line in datagram.bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) {
         do throws(StatsdLine.Fault) {
@@ -129,6 +136,7 @@ public actor StatsdInput {
     }
     move(&byPeer, to: &reports)
     _ = await reports.submit(to: sink, waits: false, time)
+    awaitsNamespace = reports.awaitsNamespace
     (counts[.stored], counts[.refused]) = (reports.stored, reports.refused)
     tell(counts, reports.refusal)
     return counts

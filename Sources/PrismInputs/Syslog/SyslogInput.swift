@@ -15,7 +15,7 @@ public actor SyslogInput {
   /// Its sender can't send a message again.
   private static let mending: Mending = {
     var mending = Mending()
-    (mending.cuts, mending.marks, mending.waits) = (true, true, [.unknownNamespace, .unknownType])
+    (mending.cuts, mending.marks, mending.waits) = (true, true, Mending.untilConfigured)
     return mending
   }()
 
@@ -25,6 +25,9 @@ public actor SyslogInput {
   private var sources = PeerSources {
     SubmissionSource(peer: $0, mending: SyslogInput.mending, sessionID: SyslogInput.name)
   }
+
+  /// The namespace is not known to be missing for longer than a moment.
+  private var awaitsNamespace = true
 
   /// - Parameter snapshot: the configuration in force, asked for all that comes together.
   public init(time: any TimeSource = SystemTime(), log: Logger, snapshot: @escaping @Sendable () -> Snapshot) {
@@ -51,7 +54,7 @@ public actor SyslogInput {
     _ datagrams: [Datagram], to sink: any SubmissionSink, waits: Bool
   ) async -> (counts: [IngestCounters.Message.Outcome: Int], isDone: Bool) {
     let configuration = snapshot().daemon.syslog
-    var (reports, isDone) = (UnansweredReports(), true)
+    var (reports, isDone) = (UnansweredReports(awaitsNamespace: awaitsNamespace), true)
     for (index, datagram) in datagrams.enumerated() {
       let message = SyslogMessage(datagram.bytes, isCut: datagram.isCut)
       let type = configuration.type(of: message.appName) ?? Self.name
@@ -62,6 +65,7 @@ public actor SyslogInput {
       guard reports.isFull || index == datagrams.count - 1 else { continue }
       isDone = await reports.submit(to: sink, waits: waits, time) && isDone
     }
+    awaitsNamespace = reports.awaitsNamespace
     if let refusal = reports.refusal, reports.refused > 0, refusal != .stopping {
       log.fault("syslog.refused", "messages of syslog are refused", ["cause": refusal.message])
     } else {

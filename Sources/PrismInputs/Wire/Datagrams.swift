@@ -45,6 +45,8 @@ struct UnansweredReports {
   /// Handed over together: other users wait while they are committed.
   private static let reportsMax = 300
   private static let attemptsMax = 10, retryMillisecondsMax = 2000
+  /// For 10 s: a sender on a Unix socket waits meanwhile.
+  private static let namespaceAttemptsMax = 6
 
   private var byUser: [UInt32: [(report: Submission, weight: Int)]] = [:]
   private var size = (reports: 0, bytes: 0)
@@ -52,6 +54,11 @@ struct UnansweredReports {
   private(set) var stored = 0, refused = 0
   /// Of the last that was refused.
   private(set) var refusal: Refusal?
+  /// A report whose namespace has no file waits for a moment, also if others do not. False once that was in vain, until a
+  /// report is taken.
+  private(set) var awaitsNamespace: Bool
+
+  init(awaitsNamespace: Bool) { self.awaitsNamespace = awaitsNamespace }
 
   var isFull: Bool { size.reports >= Self.reportsMax || size.bytes >= InputPart.bytesMax }
 
@@ -62,7 +69,7 @@ struct UnansweredReports {
   }
 
   /// Hands all over, and waits for their commit.
-  /// - Parameter waits: the sender is held up while reports may be taken later; false: such a report is lost.
+  /// - Parameter waits: the sender is held up while reports may be taken later; false: such a report is lost, but for `awaitsNamespace`.
   /// - Returns: false if some were not taken that may be later.
   mutating func submit(to sink: any SubmissionSink, waits: Bool, _ time: any TimeSource) async -> Bool {
     size = (0, 0)
@@ -71,10 +78,14 @@ struct UnansweredReports {
       for (user, refusal, report, weight) in await Self.answers(to: byUser, sink) {
         guard let refusal else {
           stored += weight
+          awaitsNamespace = true
           continue
         }
         self.refusal = refusal
-        if waits, attempt < Self.attemptsMax, let milliseconds = refusal.retryMilliseconds {
+        let isMissing = refusal.code == .unknownNamespace && !waits
+        if isMissing, attempt == Self.namespaceAttemptsMax { awaitsNamespace = false }
+        let mayWait = isMissing ? awaitsNamespace : waits && attempt < Self.attemptsMax
+        if mayWait, let milliseconds = refusal.retryMilliseconds {
           passing[user, default: []].append((report, weight))
           wait = max(wait, milliseconds)
         } else {
