@@ -81,11 +81,14 @@ extension PageAPI {
   /// Groups of a chart; the others are one.
   private static let groupsMax = 12
 
-  /// `GET /histogram`: how many reports there were, by time and group.
+  /// `GET /histogram`: how many reports there were, by time and group. Of other types than crashes it counts rows.
   func histogram(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let (wanted, grouping) = (try timed(request), try grouping(request))
     let scan = scan
-    let (counts, reach) = try await ask { () throws(StoreFailure) in try await scan.counts(wanted, grouping) }
+    let isOfCrashes = wanted.type == ReportType.appCrash.text
+    let (counts, reach) = try await ask { () throws(StoreFailure) in
+      isOfCrashes ? try await scan.reports(wanted, grouping) : try await scan.counts(wanted, grouping)
+    }
     let (groups, total) = Self.largest(counts)
     var cells: [Int64: [ExactText: Int]] = [:]
     for count in counts {

@@ -90,6 +90,20 @@ struct ReportScan: Sendable {
     return (counts.sorted { ($0.time, $0.group) < ($1.time, $1.group) }, whole)
   }
 
+  /// The same, of the reports that the rows are for: a row is for as many as its `REPEAT_COUNT` says.
+  func reports(
+    _ filter: ReportFilter, _ grouping: ReportGrouping
+  ) async throws(StoreFailure) -> (counts: [ReportCount], reach: Reach) {
+    var (counts, reach) = try await counts(filter, grouping)
+    let (repeats, read) = try await numbers(filter, path: ["REPEAT_COUNT"], grouping)
+    if let since = read.since, since > reach.since ?? .min { reach = read }
+    for one in repeats {
+      let further = zip(one.values.values, one.values.counts).reduce(0) { $0 + CrashReport.further($1.0, $1.1) }
+      counts.append(ReportCount(time: one.time, group: one.group, count: further))
+    }
+    return (counts, reach)
+  }
+
   private struct Cell: Hashable { let time: Int64, group: ExactText }
 
   /// One question keeps as many cells of time and group, and as much of numbers.

@@ -123,6 +123,9 @@ import Testing
     try await crash(3, #","MONITOR_SAMPLE":0.1"#)
     let found = try await group()
     #expect(found["total"] == 60 && found["count"] == 60 && found["deviceCount"] == 60 && found["state"] == "open")
+    let charts = [("type", "appCrash"), ("since", "0")]
+    #expect(try await rig.json("/histogram", charts)["total"] == 51, "a row's repetitions")
+    #expect(try await rig.json("/histogram", [("since", "0")])["total"] == 3, "rows")
     #expect(found["trend"]?.array?.compactMap(\.int).reduce(0, +) == 60)
     for odd in [#","REPEAT_COUNT":-7"#, #","REPEAT_COUNT":"x""#, #","MONITOR_SAMPLE":0"#, #","MONITOR_SAMPLE":7"#] {
       try await crash(odd.utf8.count + 100, odd)
