@@ -38,11 +38,7 @@ extension CollectorCommand {
     try backUp(line.options, to: line.operands[0])
   }
 
-  static let restore = early("restore", 0...1, options: [.yes]) { line throws(Fault) in
-    try restoreStore(line.options, from: line.operands.first) { (question) throws(Fault) in
-      try line.confirm(question, else: "nothing was restored")
-    }
-  }
+  static let restore = early("restore", 0...1, options: [.yes]) { line throws(Fault) in try restoreStore(line) }
 
   private static func early(
     _ name: String, _ count: ClosedRange<Int>, missing: String = "", options: [ArgumentOption] = [],
@@ -86,16 +82,17 @@ private func backUp(_ options: CollectorOptions, to folder: String) throws(Fault
   }
 }
 
-/// - Parameter folder: of `backup`; nil: a PostgreSQL that its own tools restored.
-private func restoreStore(
-  _ options: CollectorOptions, from folder: String?, confirm: (String) throws(Fault) -> Void
-) throws(Fault) {
+/// Its operand is the folder of `backup`; without one it is for a PostgreSQL that its own tools restored.
+private func restoreStore(_ line: CollectorLine) throws(Fault) {
+  let (options, folder) = (try line.options, line.operands.first)
   switch (options.store, folder) {
   case (nil, nil): throw .usage("restore needs the FOLDER of `prism-collector backup`")
   case (.some, .some):
     throw .usage("restore the database with PostgreSQL's own tools, then run restore without a folder")
   case (nil, let folder?):
-    try confirm("replace the store in \(options.state.printable) by the copy in \(folder.printable)?")
+    try line.confirm(
+      "replace the store in \(options.state.printable) by the copy in \(folder.printable)?",
+      else: "nothing was restored")
   case (.some, nil): break
   }
   do {

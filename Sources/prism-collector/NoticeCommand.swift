@@ -8,9 +8,7 @@ extension CollectorCommand {
     name: "notice", verbs: ["list": 0...0, "test": 1...1, "send": 1...1, "drop": 1...1],
     options: answersAsJSON + [.yes], usage: Notices.usage
   ) { line throws(Fault) in
-    if line.verb == "drop" {
-      try line.confirm("give up notice \(try Notices.id(line.operands[0])) for good?", else: "nothing was given up")
-    }
+    if line.verb == "drop" { try Notices.confirm(line) }
     return try await line.ask { desk throws(Fault) in
       switch line.verb {
       case "list":
@@ -40,6 +38,10 @@ private enum Notices {
 
     Exit codes: 0, 1 there is no such receiver or notice or the answer is not y, 64 usage, 69 the store can't be reached, 78 configuration.
     """
+
+  static func confirm(_ line: CollectorLine) throws(Fault) {
+    try line.confirm("give up notice \(id(line.operands[0])) for good?", else: "nothing was given up")
+  }
 
   static func id(_ text: String) throws(Fault) -> String {
     guard text.utf8.count == 16, text.utf8.allSatisfy({ "0123456789abcdef".utf8.contains($0) }) else {

@@ -12,11 +12,7 @@ extension CollectorCommand {
     guard !ids.contains(nil) else {
       throw .usage("output: FIRST and LAST are ids of reports, as `output dead` prints them")
     }
-    if line.verb == "drop" {
-      let range = zip([" from ", " to "], ids).map { "\($0)\($1 ?? 0)" }.joined()
-      let which = (ids.isEmpty ? "all " : "") + "dead letters" + range
-      try line.confirm("delete \(which) of \(line.operands[0].printable) for good?", else: "nothing was deleted")
-    }
+    if line.verb == "drop" { try Outputs.confirm(line, ids) }
     return try await line.ask { desk throws(Fault) in
       switch line.verb {
       case "list":
@@ -53,6 +49,12 @@ private enum Outputs {
 
     Exit codes: 0, 1 there is no such output or the answer is not y, 64 usage, 69 the store can't be reached, 78 configuration.
     """
+
+  static func confirm(_ line: CollectorLine, _ ids: [Int?]) throws(Fault) {
+    let range = zip([" from ", " to "], ids).map { "\($0)\($1 ?? 0)" }.joined()
+    let which = (ids.isEmpty ? "all " : "") + "dead letters" + range
+    try line.confirm("delete \(which) of \(line.operands[0].printable) for good?", else: "nothing was deleted")
+  }
 
   static func path(of name: String) -> String {
     "/outputs/\(name.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") } ? name : "-")/dead"

@@ -17,7 +17,7 @@ struct CrashReport: Sendable {
   }
 
   static let type = "appCrash"
-  private static let reasonBytesMax = 200, wordBytesMax = 128, weightMax = 1_000_000.0
+  private static let reasonBytesMax = 200, wordBytesMax = 128
   /// Members of the meta that say what happened; the first is the reason.
   private static let words = ["reason", "signal", "exception", "error", "message"]
 
@@ -49,7 +49,7 @@ struct CrashReport: Sendable {
     origin = Origin(word)
     identity = [device, namespace, word(["SYS_PEER_UID"]), stored.reportID, origin.app, origin.version].hashValue
     let (repeats, share) = (max(1, meta["REPEAT_COUNT"]?.double ?? 1), meta["MONITOR_SAMPLE"]?.double ?? 1)
-    weight = Int(min(Self.weightMax, share > 0 && share < 1 ? repeats / share : repeats).rounded())
+    weight = Int(min(ReportScan.weightMax, share > 0 && share < 1 ? repeats / share : repeats).rounded())
     words = Self.words.compactMap { meta[$0]?.string }.filter { !$0.isEmpty }.map(Self.line)
     frames = CrashStack.frames(meta: meta, payload: stored.payload)
     rank = (frames.isEmpty ? 0 : 2) + (stored.payload == nil ? 0 : 1)
@@ -63,9 +63,6 @@ struct CrashReport: Sendable {
     frames = named
     fingerprint = fingerprint(nil)
   }
-
-  /// Reports that some rows are for beside themselves. - Parameter repeats: their `REPEAT_COUNT`.
-  static func further(_ repeats: Double, _ rows: UInt32) -> Int { Int(max(1, min(weightMax, repeats)) - 1) * Int(rows) }
 
   var reason: String { words.first ?? "" }
 

@@ -98,10 +98,18 @@ struct ReportScan: Sendable {
     let (repeats, read) = try await numbers(filter, path: ["REPEAT_COUNT"], grouping)
     if let since = read.since, since > reach.since ?? .min { reach = read }
     for one in repeats {
-      let further = zip(one.values.values, one.values.counts).reduce(0) { $0 + CrashReport.further($1.0, $1.1) }
+      let further = zip(one.values.values, one.values.counts).reduce(0) { $0 + Self.further($1.0, $1.1) }
       counts.append(ReportCount(time: one.time, group: one.group, count: further))
     }
     return (counts, reach)
+  }
+
+  /// A row is for no more reports.
+  static let weightMax = 1_000_000.0
+
+  /// Reports that some rows are for beside themselves. - Parameter repeats: their `REPEAT_COUNT`.
+  private static func further(_ repeats: Double, _ rows: UInt32) -> Int {
+    Int(max(1, min(weightMax, repeats)) - 1) * Int(rows)
   }
 
   private struct Cell: Hashable { let time: Int64, group: ExactText }

@@ -152,11 +152,10 @@ public actor CommandDesk {
   /// nil before the server's clock is known.
   private func judge(_ namespace: NamespaceName) -> CommandJudge? {
     guard let clock = engine.parts.puller.clocks[namespace] else { return nil }
-    let daemon = engine.hub.current.daemon
-    let (uptime, own) = (engine.parts.time.uptime, engine.parts.time.unixMilliseconds)
+    let (daemon, time) = (engine.hub.current.daemon, engine.parts.time)
     return CommandJudge(
       namespace: namespace, deviceID: daemon.deviceId ?? engine.automaticDeviceID, rules: daemon.commands,
-      now: clock.now(at: uptime), proven: clock.proven(at: uptime, own: own))
+      now: clock.now(at: time.uptime), proven: clock.proven(at: time.uptime, own: time.unixMilliseconds))
   }
 
   // MARK: Steps
@@ -183,8 +182,7 @@ public actor CommandDesk {
     case .unproven: engine.parts.puller.clocks.waitForProof(namespace)
     case .expired: try await end(answer(.expired), "expired", record, namespace)
     case .refused(let refusal):
-      var type: ReportType?
-      if case .notAsked(let asked) = refusal { type = asked }
+      let type: ReportType? = if case .notAsked(let asked) = refusal { asked } else { nil }
       try await end(answer(.refused, .string(refusal.message)), refusal.label, record, namespace, refused: type)
     }
   }

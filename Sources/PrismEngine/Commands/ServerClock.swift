@@ -59,7 +59,7 @@ final class ServerClocks: Sendable {
     state.withLock { $0.clocks[namespace] = $0.clocks[namespace]?.next(clock) ?? clock }
   }
 
-  /// The next answer is told, too.
+  /// The observer gets the next answer, too.
   func waitForProof(_ namespace: NamespaceName) { state.withLock { _ = $0.waiting.insert(namespace) } }
 
   /// - Parameter observer: called for each namespace after its first answer was executed, and after each that is waited for.

@@ -54,11 +54,33 @@ struct ClientIDBound: PlainOperations {
     ])
     var (forgotten, left) = (0, excess)
     for id in try find.values(of: ClientIDRecord.Column.self, { ClientIDRecord($0) }) where left > 0 {
-      try transaction.forgetClientID(id, queue)
+      try forget(id, queue)
       (forgotten, left) = (forgotten + 1, left - KnownIDs.bytes(ofKey: id.key.utf8.count))
       state.clientIDs.known[queue]?.clear(owner, before: id.deliveredTime ?? since)
     }
     return forgotten
+  }
+
+  /// The report was delivered, or counted on another: its id is known by time from now on.
+  func deliver(_ key: UnsafeRawBufferPointer, of owner: RowOwner, _ queue: QueueID) throws(SQLiteError) {
+    for (deliver, isFirst) in [(queue.ids.deliver, true), (queue.ids.deliverAgain, false)] {
+      let deliver = try transaction.statement(deliver).bind([
+        ":namespace": queue.namespace, ":time": transaction.heldTime,
+      ])
+      deliver.bind(":key", uncopiedText: key)
+      try deliver.run()
+      guard transaction.database.connection.changes == 0 else {
+        if isFirst { state.clientIDs.known[queue.metas]?.add(KnownIDs.bytes(ofKey: key.count), of: owner) }
+        return
+      }
+    }
+  }
+
+  /// The id was known by time.
+  func forget(_ id: ClientIDRecord, _ queue: QueueID) throws(SQLiteError) {
+    try transaction.statement(queue.ids.prune).run([":namespace": id.namespace, ":key": id.key])
+    guard let owner = ClientIDKey.userID(id.key).map({ RowOwner(userID: $0) }) else { return }
+    state.clientIDs.known[queue.metas]?.add(-KnownIDs.bytes(ofKey: id.key.utf8.count), of: owner)
   }
 
   private enum CountColumn: String, SQLiteColumn {
@@ -67,7 +89,7 @@ struct ClientIDBound: PlainOperations {
     case bytes = "sum(length(report_id))"
   }
 
-  /// Ids of no known user are none of those that come: their count only falls.
+  /// No id that comes is of an unknown user: those become fewer by themselves.
   private func count(_ queue: QueueID) throws(SQLiteError) -> KnownIDs {
     var known = KnownIDs()
     let count = try transaction.prepare(

@@ -234,7 +234,7 @@ struct RowWriter {
     if !isClaimed { try claimID(for: row) }
     let queue = QueueID(namespace: namespace, kind: .meta, isInMemory: idKey.isInMemory)
     try idKey.bytes.withUnsafeBufferPointer { (key) throws(SQLiteError) in
-      try transaction.deliverClientID(UnsafeRawBufferPointer(key), of: owner, queue)
+      try ClientIDBound(transaction).deliver(UnsafeRawBufferPointer(key), of: owner, queue)
     }
   }
 

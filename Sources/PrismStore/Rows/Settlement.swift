@@ -65,7 +65,7 @@ struct Settlement: PlainOperations {
     for (_, key) in try transaction.clientIDs(of: packet.members, packet.queue) {
       let owner = ClientIDKey.userID(key).map { RowOwner(userID: $0) } ?? .unknown
       try Array(key.utf8).withUnsafeBufferPointer { (key) throws(SQLiteError) in
-        try transaction.deliverClientID(UnsafeRawBufferPointer(key), of: owner, packet.queue)
+        try ClientIDBound(transaction).deliver(UnsafeRawBufferPointer(key), of: owner, packet.queue)
       }
     }
   }

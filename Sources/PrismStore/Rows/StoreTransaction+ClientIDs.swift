@@ -73,26 +73,6 @@ extension StoreTransaction {
     memory.policies.departures.free(key, of: row, queue.namespace)
   }
 
-  /// The report was delivered, or counted on another: its id is known by time from now on.
-  func deliverClientID(_ key: UnsafeRawBufferPointer, of owner: RowOwner, _ queue: QueueID) throws(SQLiteError) {
-    for (deliver, isFirst) in [(queue.ids.deliver, true), (queue.ids.deliverAgain, false)] {
-      let deliver = try statement(deliver).bind([":namespace": queue.namespace, ":time": heldTime])
-      deliver.bind(":key", uncopiedText: key)
-      try deliver.run()
-      guard database.connection.changes == 0 else {
-        if isFirst { state.clientIDs.known[queue.metas]?.add(KnownIDs.bytes(ofKey: key.count), of: owner) }
-        return
-      }
-    }
-  }
-
-  /// The id was known by time.
-  func forgetClientID(_ id: ClientIDRecord, _ queue: QueueID) throws(SQLiteError) {
-    try statement(queue.ids.prune).run([":namespace": id.namespace, ":key": id.key])
-    guard let owner = ClientIDKey.userID(id.key).map({ RowOwner(userID: $0) }) else { return }
-    state.clientIDs.known[queue.metas]?.add(-KnownIDs.bytes(ofKey: id.key.utf8.count), of: owner)
-  }
-
   private func isHeldOrDead(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {
     if try exists(row, queue) { return true }
     guard state[queue].ledger[.dead] > 0 else { return false }
@@ -112,7 +92,7 @@ struct OldClientIDs: PlainOperations {
       let delivered = try transaction.statement(ids.deliveredBefore).bind([":cutoff": cutoff])
       let old = try delivered.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
       for id in old where try !isHeld(id) {
-        try transaction.forgetClientID(id, QueueID(namespace: id.namespace, kind: .meta, isInMemory: isInMemory))
+        try ClientIDBound(transaction).forget(id, QueueID(namespace: id.namespace, kind: .meta, isInMemory: isInMemory))
       }
     }
   }

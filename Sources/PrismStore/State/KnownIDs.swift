@@ -10,7 +10,7 @@ struct KnownIDs {
 
   var sum: Int { bytes.values.reduce(0, +) }
 
-  /// What an id takes on the disk: it is in the table and in an index, whose pages are not full.
+  /// The bytes of an id on the disk: it is in the table and in an index, whose pages are not full.
   static func bytes(ofKey count: Int) -> Int { bytes(1, keys: count) }
   static func bytes(_ ids: Int, keys bytes: Int) -> Int { 64 * ids + 3 * bytes }
 
