@@ -187,7 +187,7 @@ package enum DaemonKeys {
       "the namespace keys that remote configuration may set; never keys, tls, allow lists or files"),
     Key(
       "remote.publicKey", .publicKey, optional: \.remoteValues.publicKey,
-      "the Ed25519 key that remote configuration must be signed with"),
+      "the Ed25519 key that remote configuration and commands must be signed with"),
     Key(
       "remote.tokenFile", .tokenFile, optional: \.remoteValues.token,
       "a file with a bearer token for `remote.url`, read again when it changes"),
@@ -217,10 +217,11 @@ extension DaemonConfiguration {
     set { deviceId = newValue == "auto" ? nil : newValue }
   }
 
-  /// While a file is read its `remote` may still lack the `url`, the one key that it cannot do without.
+  private static let remoteDefaults = Remote(url: "", allow: NamespaceKeys.remoteStandard)
+
   var remoteValues: Remote {
-    get { remote ?? Remote(url: "", allow: NamespaceKeys.remoteStandard) }
-    set { remote = newValue }
+    get { remoteKeys ?? Self.remoteDefaults }
+    set { remoteKeys = newValue == Self.remoteDefaults ? nil : newValue }
   }
 
   var remoteURL: String? {

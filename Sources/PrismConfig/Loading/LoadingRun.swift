@@ -52,7 +52,6 @@ struct LoadingRun {
       daemon.limits = .furthest
     }
     daemon.commands.publicKey = daemon.remoteValues.publicKey
-    if daemon.remoteURL == nil { daemon.remote = nil }
     close(checker)
     takeBounds(checker)
   }

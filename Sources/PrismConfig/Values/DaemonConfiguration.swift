@@ -31,7 +31,12 @@ public struct DaemonConfiguration: Sendable, Equatable {
   /// `network`: the kinds of interfaces.
   public var network = Network()
   /// `remote`; nil without `remote.url`.
-  public var remote: Remote?
+  public var remote: Remote? {
+    get { remoteKeys?.url.isEmpty == false ? remoteKeys : nil }
+    set { remoteKeys = newValue }
+  }
+  /// The keys under `remote`, also without its `url`: commands are signed by its `publicKey`. nil: all have their defaults.
+  var remoteKeys: Remote?
   /// `otlp`: reports of OpenTelemetry.
   public var otlp = OTLP()
   /// `forward`: reports of Fluent.

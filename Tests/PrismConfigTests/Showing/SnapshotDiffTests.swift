@@ -40,6 +40,18 @@ struct SnapshotDiffTests {
     #expect(diff.changed.keys.map(\.text) == ["shop"])
   }
 
+  @Test("a key of remote configuration is in force, shown and compared without a url, too")
+  func signingKey() throws {
+    let folder = try ConfigurationFolder(["prismd.yaml": ""])
+    let before = try folder.load().snapshot
+    try folder.write("prismd.yaml", "remote: {publicKey: \"\(String(repeating: "ab", count: 32))\"}\n")
+    let loaded = try folder.load()
+    let key = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s="
+    #expect(loaded.snapshot.daemon.remote == nil && loaded.snapshot.daemon.commands.publicKey?.count == 32)
+    #expect(loaded.text(origins: false).contains("publicKey: \"\(key)\"\n"), "\(loaded.text(origins: false))")
+    #expect(SnapshotDiff(from: before, to: loaded.snapshot).lines.contains("prismd: remote.publicKey none -> \(key)"))
+  }
+
   @Test("the state's folder and the sockets' paths cannot change while prismd runs")
   func restart() throws {
     let folder = try ConfigurationFolder(["prismd.yaml": "state: /tmp/a\n"])
