@@ -30,9 +30,11 @@ func argumentsOrExit(_ words: [String]) -> (Arguments, CollectorCommand?) {
 }
 
 private func arguments(_ words: [String]) throws(Fault) -> Arguments {
-  let own = CollectorCommand.all.first { $0.name == words.first }?.options ?? []
-  do throws(ArgumentFault) { return try Arguments(words, options: Flags.options + own, last: "--help") } catch {
-    throw .usage("\(error.description)\n\(Flags.usage)")
+  let command = CollectorCommand.all.first { $0.name == words.first }
+  do throws(ArgumentFault) {
+    return try Arguments(words, options: Flags.options + (command?.options ?? []), last: "--help")
+  } catch {
+    throw .usage("\(error.description) (see `prism-collector \(command.map { "\($0.name) " } ?? "")--help`)")
   }
 }
 

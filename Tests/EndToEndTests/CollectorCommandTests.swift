@@ -67,10 +67,16 @@ import Testing
     #expect(!ran.error.contains("hush"))
   }
 
-  @Test("a typing error in a command is answered with the command that was meant")
-  func unknownCommand() async throws {
-    let ran = try await Programs.run(Programs.collector, ["chekc"])
-    #expect(ran.exitCode == 64 && ran.error.contains("no command `chekc`; did you mean `prism-collector check`?"))
+  @Test(
+    "a typing error is answered with what was meant and where it is explained, in one line",
+    arguments: [
+      (["chekc"], "no command `chekc`; did you mean `prism-collector check`?"),
+      (["query", "--typ", "a"], "no option `--typ`; did you mean `--type`? (see `prism-collector query --help`)"),
+      (["--bogus"], "no option `--bogus` (see `prism-collector --help`)"),
+    ])
+  func typingError(words: [String], answer: String) async throws {
+    let ran = try await Programs.run(Programs.collector, words)
+    #expect(ran.exitCode == 64 && ran.error.contains(answer))
     #expect(ran.error.split(separator: "\n").count == 1, "\(ran.error)")
   }
 

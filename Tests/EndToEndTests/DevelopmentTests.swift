@@ -63,6 +63,8 @@ import Testing
     #expect(served.output.contains("<title>"), "\(address): \(served.error)")
     let doctor = try await prismctl("doctor")
     #expect(doctor.exitCode == 0, "\(doctor.output)")
+    let checked = try await prismctl("config", "check")
+    #expect(checked.exitCode == 0, "it checks this daemon's file: \(checked.output)")
     #expect(try await first.end(SIGINT) == 0)
     try await waitUntil("the collector ends too") { try processes().isEmpty }
     #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path).contains("prism-dev") == false)

@@ -34,6 +34,12 @@ struct DoctorTests {
     #expect(found?.result == .warning && found?.text == "2 requests of forward were larger than is taken")
   }
 
+  @Test("refusals of the past are counted, and how to see the next ones is said") func unconfigured() {
+    let status: JSONValue = ["refused": ["unknown_type": 4], "namespaces": [:]]
+    let found = Self.examine(status, status).first
+    #expect(found?.advice == "`prismctl tail --refused` shows the next ones, with the lines to add")
+  }
+
   @Test("a queue that is emptied is well, one that is old is a warning, one that only grows or is held a fault")
   func queues() {
     let idle = Self.status(waiting: 3, oldest: 5)

@@ -13,7 +13,8 @@ package struct FileFault: Error, Equatable {
   init(errno code: Int32) {
     (isMissing, isDenied) = (code == ENOENT || code == ENOTDIR, code == EACCES)
     reason =
-      String(cString: strerror(code)) + (isDenied ? "; read it as root (sudo), or let this user read it" : "")
+      String(cString: strerror(code))
+      + (isDenied ? " for user \(geteuid()); read it as root (sudo), or let this user read it" : "")
   }
 
   package init(_ reason: String, isContent: Bool = true) {

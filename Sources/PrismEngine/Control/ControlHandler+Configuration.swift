@@ -9,7 +9,7 @@ extension ControlHandler {
     switch await configuration.reload() {
     case .refused(let faults): throw Refused(78, faults.joined(separator: "\n"))
     case .inForce(let generation, let changes, let secondsAgo):
-      let head = changes.isEmpty ? "nothing changed; generation \(generation) is" : "generation \(generation) is"
+      let head = (changes.isEmpty ? "nothing changed; " : "") + "configuration \(generation) is"
       let since = secondsAgo > 0 ? ", since the files were seen to change \(secondsAgo) s ago" : ""
       return [
         .init("generation", .int(generation)), .init("changes", .array(changes.map { .string($0) })),

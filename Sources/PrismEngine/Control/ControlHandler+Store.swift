@@ -221,7 +221,7 @@ extension TraceReport {
     self.init()
     func text(_ milliseconds: Int64) -> String { RFC3339.text(unixMilliseconds: milliseconds) }
     (namespace, kind, createdTime) = (row.namespace.text, row.kind.name, row.createdTime.map(text))
-    (type, countedOn) = (row.type.map { MetaSplicing.monitorType($0, in: row.namespace) }, row.countedOn)
+    (type, countedOn) = (row.type?.text, row.countedOn)
     userId = row.userID.map { Int($0) }
     var packet: PacketID?
     switch row.place {

@@ -10,6 +10,7 @@ public struct DevelopmentFolder: Sendable, Equatable {
 
   public var controlSocket: String { path + "/control.sock" }
   public var ingestSocket: String { path + "/ingest.sock" }
+  public var configuration: String { path + "/prismd.yaml" }
 
   /// In `$XDG_RUNTIME_DIR`, else in /tmp.
   public static var link: String {

@@ -5,12 +5,13 @@ import PrismProtocol
 
 extension Command {
   static let configCheck = Command(
-    words: ["config", "check"], summary: "read a configuration and print every fault of it; starts nothing",
+    words: ["config", "check"],
+    summary: "print every fault of the files at PATH, else of `prismd --dev`, else of /etc/prism; starts nothing",
     operands: ["[PATH]"], options: [Option("--json", nil, "one JSON document")],
     sockets: [],
     example: "prismctl config check /etc/prism/prismd.yaml"
   ) { invocation throws(Failure) in
-    let path = invocation.operands.first ?? "/etc/prism/prismd.yaml"
+    let path = invocation.operands.first ?? DevelopmentFolder.running?.configuration ?? "/etc/prism/prismd.yaml"
     guard invocation.has("--json") else {
       let loaded = try load(path)
       let daemon = loaded.snapshot.daemon

@@ -59,7 +59,7 @@ enum QueueCheck {
       Finding(
         "refused \(refused.name)", .warning,
         "\("report".counted(refused.value)) came since the start for a namespace or type that is not configured",
-        advice: "`prismctl tail --refused` shows each, with the lines to add")
+        advice: "`prismctl tail --refused` shows the next ones, with the lines to add")
     }
   }
 

@@ -29,7 +29,7 @@ func develop(in path: String, _ signals: SignalRoute) async -> ExitCode {
 private func serve(_ files: DevelopmentFiles, page: UInt16?, _ signals: SignalRoute) async -> ExitCode {
   let isLinked = link(to: files.folder)
   defer { if isLinked { unlink(DevelopmentFolder.link) } }
-  return await run(files.configuration, signals, adding: files.add) {
+  return await run(files.folder.configuration, signals, adding: files.add) {
     StandardStreams.say(guide(files, page: page, isLinked: isLinked) + "\n", to: STDOUT_FILENO)
   }
 }
@@ -94,7 +94,7 @@ private func guide(_ files: DevelopmentFiles, page: UInt16?, isLinked: Bool) -> 
       report:     \(send) send --type net --meta '{"ms":12}'
       look:       \(control) status, \(control) top, \(control) doctor\(pageLine)
       reports:    curl -s --unix-socket \(files.readerSocket) http://prism/reports
-      configure:  \(files.configuration), namespaces.d/ beside it; a change is taken over when it is saved
+      configure:  \(files.folder.configuration), namespaces.d/ beside it; a change is taken over when it is saved
       libraries:  export PRISM_INGEST=\(files.folder.ingestSocket) PRISM_CRASH_SPOOL=\(files.crashSpool)
     """
 }

@@ -8,7 +8,6 @@ import PrismProtocol
 struct DevelopmentFiles {
   let folder: DevelopmentFolder
 
-  var configuration: String { folder.path + "/prismd.yaml" }
   var collectorConfiguration: String { folder.path + "/collector.yaml" }
   var collectorLog: String { folder.path + "/collector.log" }
   var readerSocket: String { folder.path + "/collector/reader.sock" }
@@ -51,7 +50,7 @@ struct DevelopmentFiles {
     guard let port = try? port("port", besides: nil),
       (try? write(Self.name(of: name), Self.namespaceText(port, types: []))) != nil
     else { return nil }
-    return (try? configurationLoader(configuration).load())?.snapshot.namespaces[name]
+    return (try? configurationLoader(folder.configuration).load())?.snapshot.namespaces[name]
   }
 
   /// Another user could put links into the folder, and the files would be written where they lead.

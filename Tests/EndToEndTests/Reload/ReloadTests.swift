@@ -100,7 +100,7 @@ import Testing
       let ran = try await harness.prismctl("reload")
       #expect(
         ran.lines.sorted() == [
-          "generation \(before + 1) is in force", "other: maxItem 1000 -> 6", "shop: maxItem 1000 -> 5",
+          "configuration \(before + 1) is in force", "other: maxItem 1000 -> 6", "shop: maxItem 1000 -> 5",
         ])
       #expect(try await harness.status()["configFaults"] == [])
     }

@@ -119,6 +119,18 @@ struct ControlHandlerTests {
     await rig.engine.stop()
   }
 
+  @Test("a trace names the type as the program sent it, as all other answers do")
+  func tracedType() async throws {
+    let rig = try await Rig()
+    await rig.delivery.report(1...1, to: rig.engine)
+    let exported = await rig.ask(.export, ["namespace": "shop"], as: .full).first
+    let meta = try #require(exported?["meta"])
+    let traced = await rig.ask(.trace, ["reportId": meta["REPORT_ID"] ?? .null], as: .reader).last
+    let type = try #require(traced?["rows"]?.array?.first?["type"]?.string)
+    #expect(meta["MONITOR_TYPE"]?.string == "shop-\(type)", "\(meta.text)")
+    await rig.engine.stop()
+  }
+
   @Test("an export whose reader goes away is logged with the rows that it got")
   func unfinishedExport() async throws {
     let rig = try await Rig()
