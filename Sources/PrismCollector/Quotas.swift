@@ -220,8 +220,8 @@ struct Overdraft: Sendable, Equatable {
     if limit == .reports {
       return CollectorRefusal(
         507,
-        "the namespace \(name) has the \(max) reports at rest that its quota allows; retention, an erasure or a "
-          + "larger quota makes room", retryAfter: wait)
+        "the namespace \(name) has \("report".counted(Int(max))) at rest, all that its quota allows; retention, an erasure "
+          + "or a larger quota makes room", retryAfter: wait)
     }
     let most = limit == .rows ? "\(max) rows (deviceRowPerDay)" : "\(max >> 20) MiB unpacked (deviceMBytePerDay)"
     return CollectorRefusal(

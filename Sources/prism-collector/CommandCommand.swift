@@ -132,9 +132,11 @@ enum CommandSending {
   static func texts(_ record: JSONValue) -> [String?] {
     let fields = record["fields"]
     let result = fields?["result"].map { $0.string ?? $0.text }
-    let isLong = result.map { $0.utf8.count > 120 } ?? false
+    let state = fields?["state"]?.string ?? "waiting"
+    // Why one was refused or failed is shown whole.
+    let isLong = state == "done" && result?.utf8.count ?? 0 > 120
     return [
-      record["id"]?.string, fields?["name"]?.string, fields?["state"]?.string ?? "waiting", fields?.shown("expires"),
+      record["id"]?.string, fields?["name"]?.string, state, fields?.shown("expires"),
       isLong ? "\(result?.utf8.count ?? 0) bytes (--json)" : result,
     ]
   }

@@ -15,7 +15,9 @@ import Testing
     recordIntervalSecond: 1
     """
 
-  private static func harness(_ commands: String, _ body: (Harness) async throws -> Void) async throws {
+  private static func harness(
+    _ commands: String, shop: String = shop, _ body: (Harness) async throws -> Void
+  ) async throws {
     try await withHarness(namespaces: ["shop": shop], extra: commands) { harness in
       try await harness.startCollector()
       try await harness.startDaemon()
@@ -79,6 +81,22 @@ import Testing
       let refused = try await harness.prismctl(put)
       #expect(refused.exitCode == 1 && refused.error.contains("read_only"), "\(refused.error)")
       #expect(try await harness.prismctl("doctor", "--json").output.contains("without a signature"))
+    }
+  }
+
+  @Test("the list says the whole reason for which a command failed") func failed() async throws {
+    let shop = Self.shop.replacing("{type: doctor, isUploadPayload: true}", with: "{type: order}")
+    try await Self.harness("commands: {allow: [doctor]}\n", shop: shop) { harness in
+      try await Self.send(harness, "d1", Self.command("doctor"))
+      let reason = try #require(try await Self.reaches(.failed, harness, "d1")?.string)
+      #expect(reason.contains("add {type: doctor} to it in"))
+      let list = try await Programs.run(
+        Programs.collector,
+        [
+          "command", "list", "--namespace", "shop", "--device", "e2e-device", "--key",
+          "main=\(harness.folder)/main.key", "--state", harness.collectorState,
+        ])
+      #expect(list.output.contains(reason), "\(list.output)")
     }
   }
 

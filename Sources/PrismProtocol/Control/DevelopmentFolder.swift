@@ -10,6 +10,7 @@ public struct DevelopmentFolder: Sendable, Equatable {
 
   public var controlSocket: String { path + "/control.sock" }
   public var ingestSocket: String { path + "/ingest.sock" }
+  /// The daemon's own file.
   public var configuration: String { path + "/prismd.yaml" }
 
   /// In `$XDG_RUNTIME_DIR`, else in /tmp.
