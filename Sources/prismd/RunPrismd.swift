@@ -36,7 +36,9 @@ func runPrismd(_ flags: Flags, signals: SignalRoute) async -> ExitCode {
 /// - Returns: nil: its faults are said.
 private func configuration(_ path: String) -> LoadedConfiguration? {
   do throws(ConfigurationFaults) { return try configurationLoader(path).load() } catch {
-    StandardStreams.say(error.description + "\n")
+    let isMissing = access(path, F_OK) != 0 && errno == ENOENT
+    let advice = "prismd: name the daemon's file with --config PATH; to try prism without one, run prismd --dev\n"
+    StandardStreams.say(error.description + "\n" + (isMissing ? advice : ""))
     return nil
   }
 }

@@ -13,6 +13,9 @@ struct DemoTests {
     #expect(ran.output.contains("Reports that came twice: 0."))
     let next = try #require(lines.firstIndex(of: "What to do next:"))
     #expect(lines[(next + 1)...].contains { $0.contains("/prismd --dev   starts such a pair that stays") })
+    let query = try #require(lines.first { $0.contains("/prism-collector query ") }?.split(separator: "   ").first)
+    let came = try await Programs.run("/bin/sh", ["-c", String(query)])
+    #expect(came.lines.contains { $0.contains("sample-1") }, "as it says: \(query)\n\(came.error)")
     let page = try #require(lines.last { $0.contains("docs/") }?.split(separator: " ").first)
     #expect(FileManager.default.fileExists(atPath: String(page)))
     if let folder = lines.first(where: { $0.hasPrefix("  rm -r ") })?.split(separator: " ")[2] {

@@ -53,6 +53,14 @@ import Testing
     }
   }
 
+  @Test("without the daemon's file, and without a daemon, the programs say how to try prism")
+  func nothingThere() async throws {
+    let start = try await Programs.run(Programs.prismd, ["--config", scratch("missing.yaml")])
+    #expect(start.exitCode == 78 && start.error.contains("run prismd --dev"), "\(start.error)")
+    let asked = try await prismctl("--control", scratch("no.sock"), "status")
+    #expect(asked.exitCode == 69 && asked.error.contains("try prism with `prismd --dev`"), "\(asked.error)")
+  }
+
   @Test("a report arrives, prismctl needs no variables, Ctrl-C ends both programs, and a second start goes on")
   func twoStarts() async throws {
     let first = try await start()

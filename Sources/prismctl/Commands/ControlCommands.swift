@@ -8,7 +8,7 @@ extension Command {
   static let flush = Command(
     words: ["flush"], summary: "upload now", operands: ["[NAMESPACE]"],
     options: [
-      Option("--wait", nil, "until nothing waits, or all that waits is held; with progress"),
+      Option("--wait", nil, "until nothing waits, or nothing more can leave; with progress"),
       Option("--timeout", "SECONDS", "with --wait: give up after these"), json,
     ],
     example: "prismctl flush shop --wait --timeout 60"
@@ -49,7 +49,7 @@ extension Command {
   private static let notePause = Duration.seconds(5)
 
   private static func unsent(_ left: Int, _ last: AnswerLine, _ failing: [String]) -> String {
-    let held = (last[Answers.held] ?? []).map { "\($0.namespace) is held: \($0.cause)" }
+    let held = (last[Answers.held] ?? []).map { "\($0.namespace): \($0.cause)" }
     let time = last[Answers.timedOut] == true ? ["the time is up"] + failing : []
     let hint = "`prismctl status` shows whose, `prismctl explain NAMESPACE` what keeps them"
     return (["\("row".counted(left)) not sent yet"] + time + held + [hint]).joined(separator: "; ")

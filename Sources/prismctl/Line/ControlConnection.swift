@@ -75,7 +75,9 @@ struct ControlConnection {
       return Failure(Failure.notPermitted, "\(path): \(reason); run it as root, or as a member of control.group")
     default:
       return Failure(
-        Failure.unavailable, "\(path): no daemon listens there (\(reason)); start it with `systemctl start prismd`")
+        Failure.unavailable,
+        "\(path): no daemon listens there (\(reason)); start it with `systemctl start prismd`, or try prism with `prismd --dev`"
+      )
     }
   }
 }
