@@ -109,7 +109,9 @@ struct CollectorAccess: Sendable {
       }
       throw CollectorRefusal(403, "the reader that the proxy names is in no readers' file: add the line subject:NAME")
     }
-    throw wrongToken(request, signIns, "the reader's bearer token is missing or wrong")
+    let fault =
+      needsReaderToken ? "is missing or wrong" : "is of no use: no file of tokens is configured; ask here without one"
+    throw wrongToken(request, signIns, "the reader's bearer token \(fault)")
   }
 
   /// Begins a session for a token. - Throws: 401 for a wrong token, 429 after too many.

@@ -64,7 +64,7 @@ package enum NamespaceKeys {
       remote: .ifSigned, "the age at which a stored row is dropped"),
     Key("onlyWifi", .bool, at: \.value.onlyWifi, remote: .standard, "the default of the types' `onlyWifi`"),
     Key(
-      "monitorList", .monitorList, at: \.types, default: "none; `prism` has five types, which a list replaces",
+      "monitorList", .monitorList, at: \.types, default: "none; a list replaces `prism`'s five",
       remote: .standard,
       "the accepted types: `type`, `keep`, and `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above). Rules for its reports before they are stored: `redact`, `sample`, `sampleBy`, `perMinute`, `collapse`, `reduce`"
     ),
