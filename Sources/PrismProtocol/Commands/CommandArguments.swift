@@ -10,7 +10,9 @@ struct CommandArguments {
 
   mutating func text(_ key: String) throws(CommandFault) -> String? {
     guard let value = rest.removeValue(forKey: key) else { return nil }
-    guard case .text(let text) = value, !text.isEmpty else { throw .question("\(key) must be a text that is not empty") }
+    guard case .text(let text) = value, !text.isEmpty else {
+      throw .question("\(key) must be a text that is not empty")
+    }
     return text
   }
 
