@@ -100,7 +100,7 @@ site: ## the documentation as a site, into .build/site
 	@scripts/build-site
 
 run: ## the whole route, on this machine: real reports, followed to the collector
-	@test -x $(BINARIES)/prismd || echo "make run: the first build takes about 8 minutes on two cores, the demo 10 s"
+	@test -x $(BINARIES)/prismd || echo "make run: the first build takes 5 to 12 minutes on two cores, the demo 10 s"
 	@$(MAKE) --no-print-directory build
 	@scripts/bootstrap demo
 	@scripts/run-demo $(BINARIES)
