@@ -4,7 +4,7 @@ import PrismHTTP
 import PrismPacket
 import PrismProtocol
 
-/// Who reads, by the word of a proxy: a header with a JSON Web Token that it signed (docs/page.md, "Single sign-on").
+/// A reader by the word of a proxy: a header with a JSON Web Token that it signed (docs/page.md, "Single sign-on").
 struct ReaderAssertion: Sendable {
   /// The proxy's clock and the collector's may differ by it.
   private static let leewaySeconds = 60.0

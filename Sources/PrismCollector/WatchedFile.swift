@@ -2,8 +2,8 @@ import PrismBase
 import PrismConfig
 import Synchronization
 
-/// What a file says that is read again when 2 s have passed, so that a change counts within 5. A file that can't be read, is too
-/// long, or has a fault changes nothing.
+/// A file that is read again when 2 s have passed, so that a change counts within 5. One that can't be read, is too long, or has
+/// a fault changes nothing.
 actor WatchedFile<Value: Sendable> {
   /// One that was cut here would let in the beginning of a token.
   static var bytesMax: Int { 65_536 }

@@ -8,7 +8,7 @@ import Synchronization
 /// A session of the page: a cookie that a reader's token signed. Nothing of it is kept here until it is signed out
 /// (`EndedSessions`), so every replica knows it, a restart ends no session, and it ends with its token.
 struct ReaderSession: Sendable, Equatable {
-  /// No page of a neighbouring name, and none of plain HTTP, can set the first.
+  /// No page of a neighbouring name and no page of plain HTTP can set the first.
   static func cookieName(isSecure: Bool) -> String { isSecure ? "__Host-prism_session" : "prism_session" }
   static let lifetimeSeconds: Int64 = 12 * 3600
 

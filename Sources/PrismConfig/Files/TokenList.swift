@@ -13,7 +13,7 @@ package struct TokenList: Equatable {
     case token([UInt8])
     /// 64 lowercase hexadecimal digits.
     case hash(String)
-    /// Who reads, by the word of `assertion`.
+    /// The name that a proxy gives the reader (`assertion`).
     case subject(String)
   }
 
