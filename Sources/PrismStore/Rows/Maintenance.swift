@@ -111,8 +111,10 @@ struct Maintenance {
 
   /// Once a run.
   private func forgetOwnerlessIDs(_ transaction: StoreTransaction) throws(SQLiteError) {
-    let isOver = memory.salvage.hasLookedForOwnerlessIDs || !memory.state.clientIDs.hasOwnerless
-    guard !isOver, memory.state.salvage.files.isEmpty else { return }
+    guard memory.state.hasOwnerlessIDs, !memory.salvage.hasLookedForOwnerlessIDs, memory.state.salvage.files.isEmpty
+    else {
+      return
+    }
     memory.salvage.hasLookedForOwnerlessIDs = true
     try OldClientIDs(transaction).forgetOwnerless()
   }

@@ -63,10 +63,9 @@ struct Settlement: PlainOperations {
 
   private func noteDelivered(_ packet: PacketRecord) throws(SQLiteError) {
     for (_, key) in try transaction.clientIDs(of: packet.members, packet.queue) {
-      let owner = ClientIDKey.userID(key).map { RowOwner(userID: $0) } ?? .unknown
-      try Array(key.utf8).withUnsafeBufferPointer { (key) throws(SQLiteError) in
-        try ClientIDBound(transaction).deliver(UnsafeRawBufferPointer(key), of: owner, packet.queue)
-      }
+      try transaction.statement(ClientIDStatement.disk.deliver).run([
+        ":time": transaction.heldTime, ":namespace": packet.queue.namespace, ":key": key,
+      ])
     }
   }
 
