@@ -76,7 +76,7 @@ struct CollectorAccess: Sendable {
   var needsReaderToken: Bool { !roles.isEmpty }
 
   /// Whether the reader's browser talks TLS, to the collector or to a trusted proxy in front.
-  func isSecure(_ request: HTTPRequest) -> Bool { servesTLS || request.peer.isForwardedSecurely }
+  func isSecure(_ request: HTTPRequest) -> Bool { servesTLS || request.isForwardedSecurely }
 
   /// - Throws: 403 for a Host that is no name of the collector.
   func checkHost(_ request: HTTPRequest) throws(CollectorRefusal) {

@@ -125,10 +125,7 @@ extension CollectorChecks {
     signingKeyFault: { pem in
       SigningKey(pem: pem) == nil ? "holds no Ed25519 key in PEM; openssl genpkey -algorithm ed25519 makes one" : nil
     },
-    webKeysFault: { json in
-      WebKeys(parsing: json) == nil
-        ? "holds no JSON Web Key Set with a key for RS256 of 2,048 bits or more, or for ES256" : nil
-    },
+    webKeysFault: { json in WebKeys(parsing: json) == nil ? WebKeys.fault : nil },
     propertiesFault: { path in
       do throws(OutputFailure) {
         _ = try KafkaOutput.properties(.init(brokers: "", propertiesFile: path))

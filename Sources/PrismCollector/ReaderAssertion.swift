@@ -18,7 +18,7 @@ struct ReaderAssertion: Sendable {
     guard let header = rules.header, let file = rules.keys, rules.audience != nil else { return nil }
     (self.header, self.rules) = (header, rules)
     keys = WatchedFile(path: file.path, time: time, log: log) { (bytes) throws(FileFault) in
-      guard let keys = WebKeys(parsing: bytes) else { throw FileFault("holds no JSON Web Key Set with a usable key") }
+      guard let keys = WebKeys(parsing: bytes) else { throw FileFault(WebKeys.fault) }
       return keys
     }
   }

@@ -26,6 +26,8 @@ public struct HTTPRequest: Sendable {
   public var body: [UInt8] = []
   /// The other end of the connection.
   public var peer: HTTPPeer
+  /// A trusted proxy says that the request came over TLS to it.
+  public var isForwardedSecurely = false
   /// When its head had come, by the server's `uptime` clock: the body may have taken minutes. nil if a test made it.
   public var headTime: Duration?
 
@@ -67,8 +69,6 @@ public struct HTTPPeer: Sendable, Equatable {
   public var address: String
   /// On this machine: 127.0.0.0/8, ::1, or a Unix socket.
   public var isLocal: Bool
-  /// A trusted proxy says that the request came over TLS to it.
-  public var isForwardedSecurely = false
   /// Its share of what senders share: equal for the addresses of one host.
   public var network: String { NetworkRange.ofOneSender(address) }
 

@@ -29,9 +29,8 @@ struct RequestHead {
   /// `X-Forwarded-Proto` says.
   mutating func resolvePeer(trusted: [NetworkRange]) {
     guard !trusted.isEmpty else { return }
-    let isSecure =
-      trusted.contains { $0.contains(request.peer.address) } && request.headers("x-forwarded-proto") == ["https"]
-    defer { request.peer.isForwardedSecurely = isSecure }
+    request.isForwardedSecurely =
+      request.headers("x-forwarded-proto") == ["https"] && trusted.contains { $0.contains(request.peer.address) }
     let hops = request.headers("x-forwarded-for").flatMap { $0.split(separator: ",") }
     for hop in hops.reversed() where trusted.contains(where: { $0.contains(request.peer.address) }) {
       guard let peer = HTTPPeer(forwarded: hop.filter { $0 != " " && $0 != "\t" }) else { return }

@@ -189,6 +189,18 @@ struct CollectorFileTests {
         "\(needed)reader: {listen: \"0.0.0.0:81\"}",
         ["c.yaml:3: reader.listen: is 0.0.0.0:81, no loopback address, so it needs readerTokenFile"]
       ),
+      (
+        "\(needed)assertion: {issuer: a, claim: b, audience: c}",
+        ["audience", "issuer", "claim"].map { "c.yaml:3: assertion.header: is missing; assertion.\($0) needs it" }
+      ),
+      (
+        "\(needed)assertion: {header: X-A}",
+        [
+          "c.yaml:3: assertion.keysFile: is missing; assertion.header needs it",
+          "c.yaml:3: assertion.audience: is missing; assertion.header needs it",
+          "c.yaml:3: assertion.header: needs readerTokenFile or operatorTokenFile",
+        ]
+      ),
       ("\(needed)reader: {hosts: a}", ["c.yaml:3: reader.hosts: is a, must be a list"]),
       (
         "retentionDay: 0\nmemoryMByte: x\n\(needed)",

@@ -2,6 +2,7 @@ import Foundation
 import PrismBase
 import PrismPacket
 import PrismTestSupport
+import Synchronization
 import Testing
 
 @testable import PrismCollector
@@ -47,5 +48,19 @@ struct TokenFileTests {
       #expect(await authenticator.sign("text", with: text) == nil)
     }
     for header in [plain, "bearer \(plain)", "Bearer  \(plain)"] { #expect(await !authenticator.accepts(header)) }
+  }
+
+  @Test("the line of a reader's name is no token, and a fault in a file of senders", arguments: [true, false])
+  func subjects(isOfReaders: Bool) async throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: "tokens-\(UUID().uuidString)").path
+    defer { try? FileManager.default.removeItem(atPath: path) }  // a left file harms no test
+    try "plain-token-of-tests\nsubject:ann@example.org\n".write(toFile: path, atomically: true, encoding: .utf8)
+    let log = Mutex<[String]>([])
+    let authenticator = TokenAuthenticator(
+      path: path, isOfReaders: isOfReaders, time: ManualTime(),
+      log: Logger(write: { line in log.withLock { $0.append(line) } }))
+    #expect(await authenticator.accepts("Bearer plain-token-of-tests") == isOfReaders)
+    #expect(await !authenticator.accepts("Bearer subject:ann@example.org"))
+    #expect(log.withLock { $0.contains { $0.contains("has in line 2 a subject") } } == !isOfReaders)
   }
 }

@@ -17,7 +17,7 @@ struct HTTPCrowdTests {
     change(&options)
     let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0"), options: options, gate: gate) {
       if $0.path == "/device" { $0.prove() }
-      let tls = $0.peer.isForwardedSecurely ? " TLS" : ""
+      let tls = $0.isForwardedSecurely ? " TLS" : ""
       return .refusal(200, "\($0.peer.address) \($0.peer.isLocal) \($0.body.count)\(tls)(end)")
     }
     do { try await body(server) } catch {

@@ -80,8 +80,8 @@ struct ReaderIdentity: Sendable, Equatable {
   let role: Role
   /// The namespaces that it reads and changes.
   let scope: Scope
-  /// `owner`, `local`, or the role with the proxy's name of the reader, or the first digits of the token's SHA-256: they tell
-  /// two tokens apart, and show neither.
+  /// `owner`, `local`, or the role with the proxy's name of the reader, or with the first digits of the token's SHA-256, which
+  /// tell two tokens apart and show neither.
   let name: String
   /// The session that the request came with.
   var session: ReaderSession?
@@ -89,11 +89,11 @@ struct ReaderIdentity: Sendable, Equatable {
   var subject: String?
 
   /// A page of another origin can make the browser send a request that has a session, or comes over the proxy. It can't read
-  /// this, so every change must bring it. nil: no web page can have sent the request by itself.
+  /// this, so every change must bring it. nil: no web page can have sent the request by itself. Empty only where the library
+  /// fails: then no change is taken.
   var changeToken: String? {
-    (session?.code ?? subject).map { "prism change\n\($0)" }.map {
-      (try? Hashing.sha256(Array($0.utf8))).map { Hex.encode($0) } ?? ""
-    }
+    guard let proof = session?.code ?? subject else { return nil }
+    return (try? Hashing.sha256(Array("prism change\n\(proof)".utf8))).map { Hex.encode($0) } ?? ""
   }
 
   /// Of the Unix socket, which only the owner of the state folder can open.

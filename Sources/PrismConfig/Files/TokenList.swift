@@ -6,7 +6,7 @@ import PrismProtocol
 /// comment; an empty line is nothing. Any other line is a fault of the whole file, so that no word of a comment is ever a token (docs/collector.md, "Tokens").
 package struct TokenList: Equatable {
   package static let tokenBytesMin = 16
-  package static let subjectBytesMax = 256
+  private static let subjectBytesMax = 256
   private static let hashPrefix = Array("sha256:".utf8), subjectPrefix = Array("subject:".utf8)
 
   package enum Secret: Equatable {
@@ -62,7 +62,9 @@ package struct TokenList: Equatable {
         "text that is not one token of visible ASCII characters; write one token a line, and a comment in a line that begins with #"
       )
     }
-    if isOfReaders, line.starts(with: subjectPrefix) {
+    if line.starts(with: subjectPrefix) {
+      // Anybody could guess it, if it were a sender's token.
+      guard isOfReaders else { throw FileFault("a subject, which only files of readers and operators may have") }
       let subject = String(decoding: line.dropFirst(subjectPrefix.count), as: UTF8.self)
       guard (1...subjectBytesMax).contains(subject.utf8.count) else {
         throw FileFault("a subject that is not subject: with 1 to \(subjectBytesMax) visible ASCII characters")

@@ -64,6 +64,8 @@ struct CollectorLoadingRun {
       ("signingKey", "remoteConfig"), ("tls.certFile", "tls.keyFile"), ("tls.keyFile", "tls.certFile"),
       ("tls.clientCAFile", "tls.certFile"), ("assertion.header", "assertion.keysFile"),
       ("assertion.header", "assertion.audience"), ("assertion.keysFile", "assertion.header"),
+      ("assertion.audience", "assertion.header"), ("assertion.issuer", "assertion.header"),
+      ("assertion.claim", "assertion.header"),
     ] where isGiven(given) && !isGiven(missing) {
       fault(missing, beside: given, "is missing; \(given) needs it")
     }

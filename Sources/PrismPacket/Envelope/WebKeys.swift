@@ -17,6 +17,9 @@ public struct WebKeys: Sendable, Equatable {
 
   private let keys: [Key]
 
+  /// Of bytes that are no such set.
+  public static let fault = "holds no JSON Web Key Set with a key for RS256 of 2,048 bits or more, or for ES256"
+
   /// - Returns: nil for anything but a set with 1 to 64 keys that can be used.
   public init?(parsing bytes: [UInt8]) {
     guard let set = try? JSONValue(parsing: bytes), let members = set["keys"]?.array else { return nil }
@@ -53,10 +56,9 @@ public struct WebKeys: Sendable, Equatable {
   }
 
   private static func isValid(_ signature: [UInt8], of text: [UInt8], by key: Key) -> Bool {
-    prism_web_signature(
-      key.algorithm == "RS256" ? 1 : 0, key.numbers[0], key.numbers[0].count, key.numbers[1], key.numbers[1].count,
-      text,
-      text.count, signature, signature.count) == 1
+    let (a, b) = (key.numbers[0], key.numbers[1])
+    return prism_web_signature(
+      key.algorithm == "RS256" ? 1 : 0, a, a.count, b, b.count, text, text.count, signature, signature.count) == 1
   }
 
   private static func json(_ part: Substring) -> JSONValue? {

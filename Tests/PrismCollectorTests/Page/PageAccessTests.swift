@@ -113,7 +113,7 @@ struct PageAccessTests {
     let rig = try PageRig()
     let secure = { (method: HTTPRequest.Method, path: String, headers: [(name: String, value: String)], body: String) in
       var request = PageRig.request(path, method: method, headers: headers, body: body)
-      request.peer.isForwardedSecurely = true
+      request.isForwardedSecurely = true
       return await rig.answer(request)
     }
     let answer = await secure(
