@@ -9,16 +9,21 @@ public final class ScriptedTransport: Transport {
 
   private let script: Mutex<Script>
   private let posted = Mutex<[TransferRequest]>([])
+  private let reached = Mutex<[TransferRequest]>([])
 
   public init(_ script: @escaping Script = ScriptedTransport.accept) { self.script = Mutex(script) }
 
   public func set(_ script: @escaping Script) { self.script.withLock { $0 = script } }
   public var requests: [TransferRequest] { posted.withLock { $0 } }
+  /// Without those that the script says didn't leave.
+  public var left: [TransferRequest] { reached.withLock { $0 } }
 
   public func post(_ request: TransferRequest) async -> PostAnswer {
     posted.withLock { $0.append(request) }
     let script = script.withLock { $0 }
-    return await script(request)
+    let answer = await script(request)
+    if answer.mayHaveLeft { reached.withLock { $0.append(request) } }
+    return answer
   }
 
   /// With the receipt that is due.

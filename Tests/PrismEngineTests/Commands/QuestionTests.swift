@@ -39,7 +39,7 @@ import Testing
   /// The numbers that left, by packet.
   private func left(_ rig: CommandRig) throws -> [[Int]] {
     var packets: [PacketID: [Int]] = [:]
-    for request in rig.rig.transport.requests {
+    for request in rig.rig.transport.left {
       guard let headers = request.packetHeaders, headers.kind == .meta else { continue }
       let reader = try PacketReader(cipher: .aes128GCM, key: DeliveryRig.key)
       let metas = try reader.read(headers, body: request.body, mac: nil).metas.merged()
