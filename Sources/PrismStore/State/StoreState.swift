@@ -36,7 +36,7 @@ struct StoreState {
   var nextRelease: Int64 { (queues.lazy.flatMap(\.releases).map(\.number).max() ?? 0) + 1 }
 
   subscript(queue: QueueID) -> QueueState {
-    _read { yield queues[queue.index] }
+    get { queues[queue.index] }
     _modify { yield &queues[queue.index] }
   }
 

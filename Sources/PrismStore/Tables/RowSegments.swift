@@ -26,7 +26,7 @@ struct RowSegments: Sendable {
   var spent: [IDRuns.Run] { list.flatMap(\.spent.runs).sorted { $0.first < $1.first } }
 
   subscript(place: Int) -> RowSegment {
-    _read { yield list[place] }
+    get { list[place] }
     _modify { yield &list[place] }
   }
 

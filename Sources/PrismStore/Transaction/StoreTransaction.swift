@@ -11,7 +11,7 @@ struct StoreTransaction {
   let memory: StoreMemory
 
   var state: StoreState {
-    _read { yield memory.state }
+    @inline(__always) get { memory.state }
     nonmutating _modify { yield &memory.state }
   }
   var names: Names { memory.state.names }
@@ -145,7 +145,7 @@ extension PlainOperations {
 
 extension StoreOperations {
   var state: StoreState {
-    _read { yield transaction.memory.state }
+    @inline(__always) get { transaction.memory.state }
     nonmutating _modify { yield &transaction.memory.state }
   }
 
