@@ -44,7 +44,7 @@ extension ControlHandler {
       var report = NamespaceReport(status, engine.hub.current.namespaces[namespace])
       if let metas = queues[namespace]?[.meta] {
         (report.sampled, report.collapsed) = (metas.filtered.sampled, metas.filtered.collapsed)
-        report.lastExpiry = metas.expiry.map { ExpiryReport($0) }
+        (report.forgottenIDs, report.lastExpiry) = (metas.filtered.forgottenIDs, metas.expiry.map { ExpiryReport($0) })
       }
       for kind in RowKind.reports {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind])

@@ -197,6 +197,10 @@ private let filterMetrics: [Metric<FilterCounts>] = [
   .init(
     "prism_collapsed_reports_total", .counter, "Reports that collapse counted on a row, through restarts.",
     \.collapsed),
+  .init(
+    "prism_forgotten_report_ids_total", .counter,
+    "Ids of reports that were forgotten early, so that a repetition is stored again, through restarts.",
+    \.forgottenIDs),
 ]
 
 private let triggerMetrics: [Metric<TriggerState>] = [

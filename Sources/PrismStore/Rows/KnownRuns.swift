@@ -34,6 +34,8 @@ struct KnownRuns: PlainOperations {
     try transaction.statement(ClientIDStatement.insertRun).run([
       ":namespace": namespace, ":key": key, ":row": firstRow?.value ?? Self.byReport, ":time": transaction.heldTime,
     ])
+    let queue = QueueID(namespace: namespace, kind: .meta)
+    state.clientIDs.known[queue]?.add(KnownIDs.bytes(ofKey: key.utf8.count), of: owner)
     return firstRow == nil ? .storedByReport : .new
   }
 
@@ -41,7 +43,7 @@ struct KnownRuns: PlainOperations {
   private func isNew(
     _ run: ReportBatch.Run, _ batches: ArraySlice<ReportBatch>, _ namespace: Int, _ owner: RowOwner
   ) throws(SQLiteError) -> Bool {
-    guard run.isWhole, !transaction.memory.state.hasOwnerlessIDs, batches.allSatisfy({ $0.marks.isEmpty }) else {
+    guard run.isWhole, !transaction.memory.state.clientIDs.hasOwnerless, batches.allSatisfy({ $0.marks.isEmpty }) else {
       return false
     }
     // The version before runs has stored it, or a program that gives ids of this form.

@@ -111,10 +111,8 @@ struct Maintenance {
 
   /// Once a run.
   private func forgetOwnerlessIDs(_ transaction: StoreTransaction) throws(SQLiteError) {
-    guard memory.state.hasOwnerlessIDs, !memory.salvage.hasLookedForOwnerlessIDs, memory.state.salvage.files.isEmpty
-    else {
-      return
-    }
+    let isOver = memory.salvage.hasLookedForOwnerlessIDs || !memory.state.clientIDs.hasOwnerless
+    guard !isOver, memory.state.salvage.files.isEmpty else { return }
     memory.salvage.hasLookedForOwnerlessIDs = true
     try OldClientIDs(transaction).forgetOwnerless()
   }

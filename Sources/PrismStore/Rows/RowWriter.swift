@@ -220,7 +220,7 @@ struct RowWriter {
     let known = try idKey.bytes.withUnsafeBufferPointer { (key) throws(SQLiteError) in
       try row(ofKey: UnsafeRawBufferPointer(key))
     }
-    if known != nil || !transaction.memory.state.hasOwnerlessIDs { return known }
+    if known != nil || !transaction.memory.state.clientIDs.hasOwnerless { return known }
     return try row(ofKey: reportID)
   }
 
@@ -232,11 +232,9 @@ struct RowWriter {
   /// It stays known as long as the row is held.
   mutating func claimID(ofCounted row: RowID, isClaimed: Bool = false) throws(SQLiteError) {
     if !isClaimed { try claimID(for: row) }
-    let settle = try transaction.statement(clientIDs.deliver)
-    settle.bind([":namespace": namespace, ":time": transaction.heldTime])
+    let queue = QueueID(namespace: namespace, kind: .meta, isInMemory: idKey.isInMemory)
     try idKey.bytes.withUnsafeBufferPointer { (key) throws(SQLiteError) in
-      settle.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))
-      try settle.run()
+      try ClientIDBound(transaction).deliver(UnsafeRawBufferPointer(key), of: owner, queue)
     }
   }
 
@@ -246,7 +244,8 @@ struct RowWriter {
   /// Looks for the id and takes it with one statement: most ids that clients give are new.
   /// - Returns: false if the id is not the row's: `knownRow` says whose it is.
   private func claimNewID(for id: RowID) throws(SQLiteError) -> Bool {
-    guard !transaction.memory.state.hasOwnerlessIDs, !transaction.state.usesMemory(namespace), !idKey.isInMemory else {
+    guard !transaction.memory.state.clientIDs.hasOwnerless, !transaction.state.usesMemory(namespace), !idKey.isInMemory
+    else {
       return false
     }
     try claimID(for: id, ClientIDStatement.disk.insertNew)

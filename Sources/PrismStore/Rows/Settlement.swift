@@ -63,9 +63,10 @@ struct Settlement: PlainOperations {
 
   private func noteDelivered(_ packet: PacketRecord) throws(SQLiteError) {
     for (_, key) in try transaction.clientIDs(of: packet.members, packet.queue) {
-      try transaction.statement(ClientIDStatement.disk.deliver).run([
-        ":time": transaction.heldTime, ":namespace": packet.queue.namespace, ":key": key,
-      ])
+      let owner = ClientIDKey.userID(key).map { RowOwner(userID: $0) } ?? .unknown
+      try Array(key.utf8).withUnsafeBufferPointer { (key) throws(SQLiteError) in
+        try ClientIDBound(transaction).deliver(UnsafeRawBufferPointer(key), of: owner, packet.queue)
+      }
     }
   }
 

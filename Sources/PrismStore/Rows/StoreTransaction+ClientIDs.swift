@@ -69,8 +69,7 @@ extension StoreTransaction {
       let other = QueueID(namespace: queue.namespace, kind: kind, isInMemory: queue.isInMemory)
       if try isHeldOrDead(row, other) { return }
     }
-    let ids = queue.isInMemory ? ClientIDStatement.memory : .disk
-    try statement(ids.delete).run([":namespace": queue.namespace, ":key": key, ":row": row])
+    try statement(queue.ids.delete).run([":namespace": queue.namespace, ":key": key, ":row": row])
     memory.policies.departures.free(key, of: row, queue.namespace)
   }
 
@@ -88,11 +87,12 @@ struct OldClientIDs: PlainOperations {
   /// Forgets ids 24 h after their delivery, unless a row of the report is still held: a payload may be held long after its
   /// meta was delivered.
   func forget(deliveredBefore cutoff: Int64) throws(SQLiteError) {
-    for ids in ClientIDStatement.all(inMemory: state.memory.isAttached) {
+    for isInMemory in state.memory.isAttached ? [false, true] : [false] {
+      let ids = isInMemory ? ClientIDStatement.memory : .disk
       let delivered = try transaction.statement(ids.deliveredBefore).bind([":cutoff": cutoff])
       let old = try delivered.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
       for id in old where try !isHeld(id) {
-        try transaction.statement(ids.prune).run([":namespace": id.namespace, ":key": id.key])
+        try ClientIDBound(transaction).forget(id, QueueID(namespace: id.namespace, kind: .meta, isInMemory: isInMemory))
       }
     }
   }
@@ -108,6 +108,6 @@ struct OldClientIDs: PlainOperations {
     let find = "SELECT EXISTS (SELECT 1 FROM client_ids WHERE instr(report_id, ':') = 0)"
     guard try transaction.database.connection.firstInt(find) == 0 else { return }
     try transaction.database.connection.setHasOwnerlessIDs(false)
-    state.hasOwnerlessIDs = false
+    state.clientIDs.hasOwnerless = false
   }
 }

@@ -23,8 +23,8 @@ struct StoreState {
     ) = ([:], [:], [:], [:], [:], MemoryState())
   var apps = AppUpdateState()
   var salvage: SalvageProgress
-  /// `client_ids` has ids of unknown users: see `ClientIDKey`.
-  var hasOwnerlessIDs = false
+  /// `client_ids` has ids of unknown users: see `ClientIDKey`. `known`: by a namespace's queue of metas, once they are counted.
+  var clientIDs: (hasOwnerless: Bool, known: [QueueID: KnownIDs]) = (false, [:])
   var records: RecordsState
   /// Of rings in memory.
   var memory: MemoryState {
@@ -118,7 +118,7 @@ extension StoreState {
     try readReleases(connection)
     let floors = try NumberFloors(connection)
     names.floors = floors
-    hasOwnerlessIDs = try connection.hasOwnerlessIDs()
+    clientIDs.hasOwnerless = try connection.hasOwnerlessIDs()
     try readMemory(connection)
     nextContext = max(floors.context, try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1)
   }

@@ -37,6 +37,9 @@ struct QueueID: Hashable, Sendable {
   /// The queue of the ring in memory beside this one.
   var inMemory: QueueID { QueueID(namespace: namespace, kind: kind, isInMemory: true) }
 
+  /// The queue of metas beside this one.
+  var metas: QueueID { QueueID(namespace: namespace, kind: .meta, isInMemory: isInMemory) }
+
   /// In `StoreState`.
   var index: Int { (namespace * RowKind.reports.count + kind.number) * 2 + (isInMemory ? 1 : 0) }
   /// The name of the first one.

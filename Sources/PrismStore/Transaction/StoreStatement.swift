@@ -31,6 +31,8 @@ enum StoreStatement: Hashable {
 }
 
 extension QueueID {
+  /// On the ids of its rows.
+  var ids: ClientIDStatement { isInMemory ? .memory : .disk }
   /// Those of `StoredRow` that the table has.
   var columns: String { kind.hasPayload ? StoredRow.Column.list : StoredRow.Column.list(before: .payload) }
   fileprivate var payloadColumn: String { kind.hasPayload ? "payload" : "NULL" }
@@ -123,9 +125,12 @@ struct ClientIDStatement {
   /// Of rows on the disk, then of those in memory.
   static func all(inMemory: Bool) -> [ClientIDStatement] { inMemory ? [.disk, .memory] : [.disk] }
 
-  let find: SQL, holders: SQL, deliveredBefore: SQL, insert: SQL, insertNew: SQL, deliver: SQL, delete: SQL, prune: SQL
+  let table: String
+  let find: SQL, holders: SQL, deliveredBefore: SQL, oldest: SQL, insert: SQL, insertNew: SQL, deliver: SQL
+  let deliverAgain: SQL, delete: SQL, prune: SQL
 
   private init(_ table: String) {
+    self.table = table
     let (all, isKey) = (Self.all, Self.isKey)
     find = SQL("SELECT row FROM \(table) WHERE \(isKey)")
     holders = SQL(
@@ -137,7 +142,14 @@ struct ClientIDStatement {
       "SELECT \(all) FROM \(table) WHERE delivered_time < :cutoff ORDER BY delivered_time LIMIT 1000")
     insert = SQL("INSERT INTO \(table) (namespace, report_id, row) VALUES (:namespace, :key, :row)")
     insertNew = SQL("INSERT OR IGNORE INTO \(table) (namespace, report_id, row) VALUES (:namespace, :key, :row)")
-    deliver = SQL("UPDATE \(table) SET delivered_time = :time WHERE \(isKey)")
+    // In the order of its index.
+    oldest = SQL(
+      """
+      SELECT \(all) FROM \(table) WHERE delivered_time >= :since AND +namespace = :namespace AND report_id GLOB :user
+      ORDER BY delivered_time LIMIT :limit
+      """)
+    deliver = SQL("UPDATE \(table) SET delivered_time = :time WHERE \(isKey) AND delivered_time IS NULL")
+    deliverAgain = SQL("UPDATE \(table) SET delivered_time = :time WHERE \(isKey)")
     delete = SQL("DELETE FROM \(table) WHERE \(isKey) AND row = :row AND delivered_time IS NULL")
     prune = SQL("DELETE FROM \(table) WHERE \(isKey)")
   }

@@ -136,7 +136,7 @@ struct SlidingSum: Sendable, Equatable {
   }
 }
 
-/// The reports of one namespace that were answered without a row of their own, through restarts. They change in the same
+/// The reports of one namespace that were answered without a row of their own, and ids that were forgotten, through restarts. They change in the same
 /// transaction as the rows that came with them, and are a note of the namespace.
 public struct FilterCounts: Sendable, Equatable {
   static let key = "filtered"
@@ -146,6 +146,9 @@ public struct FilterCounts: Sendable, Equatable {
   /// Counted on the row of an equal report, by the `collapse` of their type.
   public var collapsed = 0
 
+  /// Ids of reports that left, forgotten before their 24 h: their user held too many.
+  public var forgottenIDs = 0
+
   /// Nothing was left out.
   public init() {}
 
@@ -154,12 +157,19 @@ public struct FilterCounts: Sendable, Equatable {
     let value = try? JSONValue(parsing: note)
     sampled = value?["sampled"]?.int ?? 0
     collapsed = value?["collapsed"]?.int ?? 0
+    forgottenIDs = value?["forgottenIds"]?.int ?? 0
   }
 
-  var note: [UInt8] { (["sampled": .int(sampled), "collapsed": .int(collapsed)] as JSONValue).bytes }
+  var note: [UInt8] {
+    let value: JSONValue = [
+      "sampled": .int(sampled), "collapsed": .int(collapsed), "forgottenIds": .int(forgottenIDs),
+    ]
+    return value.bytes
+  }
 
   mutating func add(_ other: Self) {
     sampled += other.sampled
     collapsed += other.collapsed
+    forgottenIDs += other.forgottenIDs
   }
 }

@@ -20,6 +20,8 @@ public struct NamespaceReport: ControlMessage {
   public var sampled = 0
   /// Reports that were counted on the row of an equal one, ever.
   public var collapsed = 0
+  /// Ids of reports that were forgotten early, ever: a report that comes again under such an id is stored again.
+  public var forgottenIDs = 0
   /// The last time since the start that reports expired; nil: there was no such time.
   public var lastExpiry: ExpiryReport?
   /// The counts of the triggers, by their names.
