@@ -1,8 +1,9 @@
 // Charts as inline SVG: bars and lines over time. A chart names its figures to screen readers, and shows those of one bucket
 // where the pointer is, or where the arrow keys go.
 
+import { isWhole } from "./answer.js";
 import { h, svg } from "./dom.js";
-import { brief, count, real, ticks, time, zone } from "./format.js";
+import { atLeast, brief, count, real, ticks, time, zone } from "./format.js";
 
 const WIDTH = 1000;
 const HEIGHT = 160;
@@ -50,7 +51,8 @@ function axis(first, last) {
 }
 
 /** `onPick(since, until)`: gets what is clicked, drawn over with the pointer, or chosen with the arrow keys, Shift and Enter. */
-function frame(title, top, { first, width, total }, marks, rows, onPick) {
+function frame(title, top, data, marks, rows, onPick) {
+  const { first, width, total } = places(data);
   const tip = h("div", { class: "tip", "aria-hidden": "true" });
   const cursor = svg("line", { class: "cursor", y1: 0, y2: HEIGHT, x1: -10, x2: -10 });
   const chosen = svg("rect", { class: "chosen", y: 0, height: HEIGHT, width: 0 });
@@ -115,7 +117,7 @@ function frame(title, top, { first, width, total }, marks, rows, onPick) {
     });
     plot.addEventListener("pointerup", () => anchor !== null && pick());
   }
-  return h("div", { class: "chart" }, h("div", { class: "top", "aria-hidden": "true" }, brief(top)), plot, below.element);
+  return h("div", { class: isWhole(data) ? "chart" : "chart part" }, h("div", { class: "top", "aria-hidden": "true" }, brief(top)), plot, below.element);
 }
 
 /** Stacked bars of a histogram. */
@@ -139,12 +141,15 @@ export function bars(title, data, onPick) {
     const counts = byTime.get(at) ?? {};
     const found = data.groups.filter((group) => counts[group]);
     return found.length === 0 ? h("span", null, "0") : found.map((group) => h("span", null,
-      h("i", { class: colour(data.groups, group) }), groupName(group), h("em", null, count(counts[group]))));
+      h("i", { class: colour(data.groups, group) }), groupName(group), h("em", null, atLeast(counts[group], isWhole(data)))));
   };
   const total_ = sums.reduce((sum, one) => sum + one, 0);
-  return frame(`${title}: ${count(total_)} from ${time(data.since)} to ${time(data.until)}, at most ${count(Math.max(0, ...sums))} in one bar`,
-    top, { first, width, total }, marks, rows, onPick);
+  return frame(`${title}: ${isWhole(data) ? "" : "at least "}${count(total_)} from ${time(data.since)} to ${time(data.until)}, at most ${count(Math.max(0, ...sums))} in one bar${isWhole(data) ? "" : " so far"}`,
+    top, data, marks, rows, onPick);
 }
+
+/** A figure of numbers. What is not read yet can make the most only more, the least only less, and others either. */
+export const estimate = (figure, value, data) => (isWhole(data) ? "" : { count: "≥ ", max: "≥ ", min: "≤ " }[figure] ?? "≈ ") + real(value);
 
 /** Lines of one figure (p50, p95, …) of an aggregate, one a group. */
 export function lines(title, data, figure, onPick) {
@@ -160,8 +165,8 @@ export function lines(title, data, figure, onPick) {
   });
   const byTime = new Map(data.buckets.map((bucket) => [bucket.time, bucket.groups]));
   const rows = (at) => Object.entries(byTime.get(at) ?? {}).map(([group, figures]) => h("span", null,
-    h("i", { class: colour(data.groups, group) }), groupName(group), h("em", null, real(figures[figure]))));
-  return frame(`${title}, at most ${real(Math.max(0, ...values))}`, top, { first, width, total }, marks, rows, onPick);
+    h("i", { class: colour(data.groups, group) }), groupName(group), h("em", null, estimate(figure, figures[figure], data))));
+  return frame(`${title}, at most ${real(Math.max(0, ...values))}${isWhole(data) ? "" : " so far"}`, top, data, marks, rows, onPick);
 }
 
 export function sparkline(values, title) {

@@ -1,5 +1,6 @@
 // Crashes by their cause: a list of groups, and one group with its frames.
 
+import { untilWhole } from "./answer.js";
 import { address, get, post, text } from "./api.js";
 import { bars, sparkline } from "./chart.js";
 import { acting, definition, empty, h, note, portion, section, table } from "./dom.js";
@@ -91,10 +92,11 @@ function notes(group, comments, isOperator, again) {
   return section("Notes", rows.length > 0 && definition(rows), isOperator && form(save, assignee, address, comment, h("button", { type: "submit", id: "note" }, "Save")), fault);
 }
 
-export async function crashes({ query, signal }) {
+export async function crashes({ query, signal, again }) {
   const { since, until } = times(query, "30d");
   const state = query.get("state") ?? "unresolved";
-  const found = await get("/crashes", { since, until, state: state === "all" ? "" : state, namespace: query.get("namespace"), device: query.get("device"), limit: 200 }, signal);
+  const asked = { since, until, state: state === "all" ? "" : state, namespace: query.get("namespace"), device: query.get("device"), limit: 200 };
+  const found = await get("/crashes", asked, signal);
   const columns = [
     { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", " ", stateTag(group), h("span", { class: "sub" }, [group.frame ?? "no stack", group.assignee?.text].filter(Boolean).join(" · "))) },
     { title: "Trend", cell: (group) => sparkline(group.trend, `${group.count} crashes over time`) },
@@ -110,7 +112,7 @@ export async function crashes({ query, signal }) {
     rangePicker(query, "30d", (change) => go("/crashes", { ...Object.fromEntries(query), ...change })))),
     device && h("ul", { class: "chips", "aria-label": "Filters" }, h("li", null, h("span", null, `device = ${device}`), h("button", { type: "button", "aria-label": "Remove the filter", onclick: () => go("/crashes", { ...Object.fromEntries(query), device: null }) }, "×"))),
     found.groups.length > 0 && h("p", { class: "quiet" }, `${counted(found.count, "crash", found.isWhole)} in ${counted(found.total, "group", found.isWhole)}, from ${time(found.since)} to ${time(Math.min(found.until, Number(until)))}`),
-    !found.isWhole && note("warn", "Not all crashes are read yet: the collector goes on with each look. ", h("button", { type: "button", onclick: () => go("/crashes", Object.fromEntries(query)) }, "Look again")),
+    !found.isWhole && untilWhole("/crashes", asked, again, signal),
     found.leftOut > 0 && note("warn", `Not shown: ${counted(found.leftOut, "crash")} of groups beyond the 5,000 that are kept.`),
     found.groups.length === 0
       ? empty(state === "all" || state === "unresolved" ? "No crash in this time." : `No crash in this time is ${state}.`, state === "unresolved" && "Those that are resolved or ignored are not shown. ", "Crashes are reports of the type appCrash. In C call prism_crash_install(NULL), in Python prism.install_excepthook(); the journal’s input takes coredumps.")
@@ -201,7 +203,7 @@ export async function crash({ query, signal, reader, again }) {
   const stacks = report?.payloadBytes ? await text(`/reports/${report.id}/payload`, PAYLOAD_MAX).catch(() => null) : null;
   const width = (14 * DAY) / group.trend.length;
   const first = trendEnd - group.trend.length * width;
-  const trend = { first, since: first, until: trendEnd, bucketMilliseconds: width, groups: ["crashes"], buckets: group.trend.map((value, place) => ({ time: first + place * width, counts: { crashes: value } })) };
+  const trend = { first, readSince: isWhole ? null : first, since: first, until: trendEnd, bucketMilliseconds: width, groups: ["crashes"], buckets: group.trend.map((value, place) => ({ time: first + place * width, counts: { crashes: value } })) };
   const share = (title, rows, cell) => section(title, table(title, [{ title, wide: true, cell }, { title: "Crashes", narrow: true, cell: (row) => portion(row.count, rows[0].count, count(row.count)) }], rows.slice(0, 10)), rows.length > 10 && h("p", { class: "quiet" }, `and ${count(rows.length - 10)} more`));
   return h("div", { "data-title": [group.reason || "Crash", group.frame].filter(Boolean).join(" in ") }, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)", " ", stateTag(group)), reader.role === "operator" && controls(group, versions, again)),
     h("p", { class: "mono sub" }, group.frame ?? "no stack"), told(group),

@@ -1,10 +1,11 @@
 // One device: what it sent, what it lost, and where its accounts and the store differ.
 
+import { begin, isWhole } from "./answer.js";
 import { get, post } from "./api.js";
 import { bars, legend } from "./chart.js";
 import { acting, definition, empty, h, note, section, table } from "./dom.js";
-import { ago, bytes, count, time } from "./format.js";
-import { go, link, narrow, rangePicker, times } from "./route.js";
+import { ago, atLeast, bytes, count, time } from "./format.js";
+import { go, link, rangePicker, times } from "./route.js";
 import { oneLine, tree } from "./tree.js";
 
 const ACCOUNTS = [["stored", "Stored"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["expired", "Expired"], ["evicted", "Evicted"], ["cleared", "Cleared"], ["dead", "Dead"], ["removed", "Removed"], ["merged", "Merged"], ["kept", "Kept"], ["overwritten", "Overwritten"]];
@@ -16,7 +17,7 @@ function ledgerTable(streams) {
       const value = stream.ledger?.[name];
       return h("span", { class: value && !["stored", "waiting", "delivered", "merged"].includes(name) ? "warn" : "" }, count(value));
     } })),
-    { title: "Here", number: true, cell: (stream) => `${count(stream.reportsHere)}${stream.readSince ? "+" : ""}` },
+    { title: "Here", number: true, cell: (stream) => atLeast(stream.reportsHere, isWhole(stream)) },
     { title: "", cell: (stream) => (stream.difference ? h("span", { class: "tag bad" }, "does not add up") : h("span", { class: "tag good" }, "adds up")) },
   ], streams);
 }
@@ -111,15 +112,14 @@ function configurationSection(entry) {
 export async function device({ query, signal, reader, again }) {
   const id = query.get("id") ?? "";
   const { since, until } = times(query, "7d");
-  const [found, chart, page, groups, records, commands, tags, rings] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
+  const [found, chart, page, groups, records, commands, tags, rings] = await Promise.all([get("/device", { id }, signal), begin("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
     get("/reports", { device: id, limit: 20 }, signal), get("/crashes", { device: id, since: 0, limit: 5 }, signal),
     get("/records", { device: id, after: query.get("records"), limit: RECORDS }, signal), get("/records", { device: id, table: COMMANDS, limit: COMMANDS_MAX }, signal),
     get("/records", { device: id, table: TAGS, limit: COMMANDS_MAX }, signal), get("/rings", { device: id }, signal)]);
   const differences = found.streams.filter((stream) => stream.difference);
   return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/fleet" }, "Fleet")), h("div", { class: "head" }, h("h1", { class: "mono" }, found.device), rangePicker(query, "7d", (change) => go("/device", { id, ...change }))),
     facts(found), tagSection(id, tags.records, reader, again), differences.map((stream) => note("bad", h("b", null, `${stream.namespace}, ${stream.kind}: `), stream.difference)),
-    section("Reports by type", chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time.") : [bars("Reports by type", chart, (from, to) => go("/explorer", { device: id, since: from, until: to })), legend(chart.groups, (type) => link("/explorer", { device: id, type, range: query.get("range") ?? "7d", since: query.get("since"), until: query.get("until") }))],
-      chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. `, narrow(chart.readSince))),
+    chart.grow((chart) => section("Reports by type", chart.total === 0 ? h("div", { class: "chart blank" }, isWhole(chart) ? "No report in this time." : "No report so far.") : [bars("Reports by type", chart, (from, to) => go("/explorer", { device: id, since: from, until: to })), legend(chart.groups, (type) => link("/explorer", { device: id, type, range: query.get("range") ?? "7d", since: query.get("since"), until: query.get("until") }))])),
     section("Accounts", found.streams.length === 0 ? empty("No packet yet.", "The device was enrolled, but has not sent anything.") : [ledgerTable(found.streams),
       h("p", { class: "hint" }, "Each column is what the device said with its last packet. “Here” is what the store has. The rows of that packet do not count as waiting: they are here. Rows that the device stored after it are not in its accounts yet."), deadHints(found)]),
     ringSection(rings),

@@ -96,7 +96,7 @@ export function acting() {
 /** Shows a view again and again until it is left, while no field of it is in use. */
 export function refresh(again, milliseconds) {
   const timer = setInterval(() => {
-    if (document.visibilityState === "visible" && !document.activeElement?.closest("main section, main .tools")) again();
+    if (document.visibilityState === "visible" && !document.querySelector(".going.on") && !document.activeElement?.closest("main section, main .tools")) again();
   }, milliseconds);
   addEventListener("prism-leave", () => clearInterval(timer), { once: true });
 }

@@ -1,10 +1,11 @@
 // Reports by any field: a histogram, charts of numbers, the reports themselves, as they come if wanted.
 
+import { begin, going, isWhole } from "./answer.js";
 import { address, get, Problem } from "./api.js";
-import { bars, groupName, legend, lines } from "./chart.js";
+import { bars, estimate, groupName, legend, lines } from "./chart.js";
 import { empty, h, newID, note, section, table } from "./dom.js";
-import { brief, bytes, count, counted, real, time } from "./format.js";
-import { go, link, narrow, rangePicker, times } from "./route.js";
+import { atLeast, brief, bytes, counted, time } from "./format.js";
+import { go, link, rangePicker, times } from "./route.js";
 import { condition, leaves, oneLine, pathText, tree } from "./tree.js";
 
 const FILTERS = ["namespace", "type", "device", "kind", "meta"];
@@ -103,8 +104,8 @@ function line(report, pick) {
     h("td", { class: "wide line" }, report.payloadBytes !== null && h("span", { class: "tag" }, bytes(report.payloadBytes)), oneLine(report.meta))), inner];
 }
 
-function reportTable(page, pick) {
-  const body = h("tbody", null, page.reports.map((report) => line(report, pick)));
+function reportTable() {
+  const body = h("tbody");
   return { body, element: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Reports" }, h("table", { class: "reports" }, h("caption", { class: "hidden" }, "Reports, the newest first"),
     h("thead", null, h("tr", null, ["Received", "Type", "Device", "Meta"].map((title) => h("th", { scope: "col" }, title)))), body)) };
 }
@@ -138,24 +139,37 @@ function live(filter, body, pick, button, told) {
   return stop;
 }
 
-function reportSection(page, asked, all, pick) {
+function reportSection(page, asked, all, pick, signal) {
   const { since, until, ...filter } = asked;
   const told = h("span", { class: "quiet", role: "status" });
-  const { body, element } = reportTable(page, pick);
+  const { body, element } = reportTable();
   let stop = null;
   const toggle = h("button", { type: "button", "aria-pressed": "false", onclick: () => { stop = stop ? (stop(), null) : live(filter, body, pick, toggle, told); } }, "Live");
-  const blank = page.reports.length === 0 && empty("No report matches.", all.meta.length ? "A condition on a field that a report does not have never holds. " : "", "Choose a longer time, or remove a filter.");
+  const blank = empty("No report matches.", all.meta.length ? "A condition on a field that a report does not have never holds. " : "", "Choose a longer time, or remove a filter.");
   let next = page.next;
-  const more = h("button", { type: "button", hidden: next === null, onclick: async () => {
-    more.disabled = true;
-    const following = await get("/reports", { ...asked, before: next, limit: PAGE });
-    next = following.next;
-    body.append(...following.reports.flatMap((report) => line(report, pick)));
-    [more.hidden, more.disabled] = [next === null, false];
+  /** Of the reports that are shown next. */
+  let left = PAGE;
+  const more = h("button", { type: "button", onclick: () => {
+    left = PAGE;
+    search.replaceChildren(going(step, 0, signal));
   } }, "Older reports");
+  /** A search that found too few goes on where it came to; null: it found enough, or there are no more. */
+  const add = (found) => {
+    body.append(...found.reports.flatMap((report) => line(report, pick)));
+    [next, left] = [found.next, left - found.reports.length];
+    const goesOn = next !== null && left > 0 && found.readSince !== null;
+    [more.hidden, blank.hidden] = [next === null || goesOn, goesOn || body.children.length > 0];
+    return goesOn ? Math.min(1, Math.max(0, (until - found.readSince) / (until - since))) : null;
+  };
+  const step = async (either) => {
+    more.hidden = true;
+    return add(await get("/reports", { ...asked, before: next, limit: left }, either));
+  };
+  const share = add(page);
+  const search = h("div", null, share !== null && going(step, share, signal));
   const file = (format) => h("a", { class: "button", href: address("/export", { ...asked, format }), download: `reports.${format}`, title: `what is shown, from ${time(Number(since))} to ${time(Number(until))}; at most the newest 10,000` }, format.toUpperCase());
   return section("Reports", h("div", { class: "tools" }, toggle, told, h("span", { class: "right" }, "Export ", file("ndjson"), " ", file("csv"))), blank, element,
-    page.readSince && note("warn", `Reports before ${time(page.readSince)} were not read in time. “Older reports” goes on there.`), h("p", { class: "pages" }, more));
+    search, h("p", { class: "pages" }, more));
 }
 
 // Numbers
@@ -166,18 +180,17 @@ function numberSection(data, all, set) {
   const zoom = (from, to) => set({ since: from, until: to, range: null });
   const rows = data.groups.filter((group) => data.summary[group]).map((group) => ({ group, ...data.summary[group] }));
   return section(`Numbers of ${all.key}`, h("div", { class: "tools" }, picker), rows.length === 0
-    ? empty("No report in this time has a number there.", "Write the field’s path, as ms or net.ms. Texts are not counted.")
+    ? empty(isWhole(data) ? "No report in this time has a number there." : "No number so far.", "Write the field’s path, as ms or net.ms. Texts are not counted.")
     : [lines(`${figure} of ${all.key}`, data, figure, zoom), legend(data.groups),
-      table("Figures", [{ title: all.by ? all.by : "Reports", wide: true, cell: (row) => groupName(row.group) === "(none)" && !all.by ? "all" : groupName(row.group) }, { title: "Count", number: true, cell: (row) => count(row.count) },
-        ...["avg", "min", "p50", "p95", "max"].map((name) => ({ title: name, number: true, cell: (row) => real(row[name]) }))], rows)],
-  data.readSince && note("warn", `Numbers before ${time(data.readSince)} were not read in time. Choose a shorter time or a type. `, narrow(data.readSince)));
+      table("Figures", [{ title: all.by ? all.by : "Reports", wide: true, cell: (row) => groupName(row.group) === "(none)" && !all.by ? "all" : groupName(row.group) }, { title: "Count", number: true, cell: (row) => atLeast(row.count, isWhole(data)) },
+        ...["avg", "min", "p50", "p95", "max"].map((name) => ({ title: name, number: true, cell: (row) => estimate(name, row[name], data) }))], rows)]);
 }
 
 /** What the filters find; a filter that the collector refuses has `fault` in the place of all of it. */
 async function found(asked, all, by, signal) {
   try {
-    const [chart, page, numbers] = await Promise.all([get("/histogram", { ...asked, by, buckets: 80 }, signal), get("/reports", { ...asked, limit: PAGE }, signal),
-      all.key ? get("/aggregate", { ...asked, key: all.key, by: all.by, buckets: 80 }, signal) : null]);
+    const [chart, page, numbers] = await Promise.all([begin("/histogram", { ...asked, by, buckets: 80 }, signal), get("/reports", { ...asked, limit: PAGE }, signal),
+      all.key ? begin("/aggregate", { ...asked, key: all.key, by: all.by, buckets: 80 }, signal) : null]);
     return { chart, page, numbers };
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 400) throw error;
@@ -202,9 +215,8 @@ export async function explorer({ query, signal }) {
       field("Group by", h("input", { id: "group-by", value: all.by ?? "", placeholder: "type", list: "group-words", spellcheck: "false", autocomplete: "off", onchange: (event) => { const word = event.target.value.trim(); set({ by: word && !groups.includes(word) && !word.startsWith("meta.") ? `meta.${word}` : word }); } })),
       options("group-words", [...groups, ...known.fields]), options("number-words", known.numbers),
       field("Chart the numbers of", h("input", { id: "chart-key", value: all.key ?? "", placeholder: "a field, as ms", list: "number-words", spellcheck: "false", autocomplete: "off", onchange: (event) => set({ key: event.target.value.trim() }) }))),
-    !fault && [section(`${brief(chart.total)} reports`, chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time matches.") : [bars("Reports", chart, (from, to) => set({ since: from, until: to, range: null })),
-      legend(chart.groups, by === "type" ? (type) => link("/explorer", { ...all, type }) : null)],
-    chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time, or a type or device. `, narrow(chart.readSince))),
+    !fault && [chart.grow((chart) => section(`${atLeast(chart.total, isWhole(chart), brief)} reports`, chart.total === 0 ? h("div", { class: "chart blank" }, isWhole(chart) ? "No report in this time matches." : "No report so far.") : [bars("Reports", chart, (from, to) => set({ since: from, until: to, range: null })),
+      legend(chart.groups, by === "type" ? (type) => link("/explorer", { ...all, type }) : null)])),
     !all.kind && page.reports.some((one) => one.kind === "payload") && h("p", { class: "hint" }, "A report with a payload is two rows here, one of each kind. With the kind meta each report is one."),
-    numbers && numberSection(numbers, all, set), reportSection(page, asked, all, pick)]);
+    numbers?.grow((data) => numberSection(data, all, set)), reportSection(page, asked, all, pick, signal)]);
 }

@@ -1,10 +1,11 @@
 // All devices at a glance: who is there, what comes, what crashes, what was lost.
 
+import { begin, isWhole } from "./answer.js";
 import { get, Problem } from "./api.js";
 import { bars, legend, sparkline } from "./chart.js";
 import { definition, empty, h, note, refresh, section, table } from "./dom.js";
-import { ago, brief, count, counted, span, time } from "./format.js";
-import { go, link, narrow, rangePicker, times } from "./route.js";
+import { ago, atLeast, brief, count, counted, span, time } from "./format.js";
+import { go, link, rangePicker, times } from "./route.js";
 
 const LOST = [["expired", "were too old"], ["evicted", "made room"], ["cleared", "were cleared by an update"], ["dead", "are dead letters"], ["removed", "were removed"]];
 
@@ -12,7 +13,7 @@ function tile(title, value, detail, state) {
   return h("div", { class: `tile ${state ?? ""}` }, h("dt", null, title), h("dd", null, h("b", null, value), h("span", null, detail)));
 }
 
-function tiles(fleet, chart, groups) {
+function tiles(fleet, total, groups) {
   const { devices, ledger } = fleet;
   const lost = LOST.reduce((sum, [name]) => sum + (ledger[name] ?? 0), 0);
   const refused = fleet.packets.filter(({ name }) => name.startsWith("refused")).reduce((sum, one) => sum + one.count, 0);
@@ -22,8 +23,8 @@ function tiles(fleet, chart, groups) {
   return h("dl", { class: "tiles" },
     tile("Devices", count(devices.total), `${count(devices.hour)} in the last hour, ${count(devices.day)} in 24 h`, devices.total > 0 && devices.hour === 0 ? "warn" : ""),
     tile("Silent", h("a", { href: link("/fleet", { where: "seen > 1d", sort: "silent" }) }, count(devices.silent)), "devices that sent nothing for a day", devices.silent > 0 ? "warn" : "good"),
-    tile("Reports", brief(chart.total), chart.readSince ? "more than could be read in time" : "in the time chosen"),
-    tile("Crashes", count(groups.count), `in ${counted(groups.total, "open group")}, in the time chosen`, groups.count > 0 ? "bad" : "good"),
+    tile("Reports", total, "in the time chosen"),
+    tile("Crashes", atLeast(groups.count, groups.isWhole), `in ${counted(groups.total, "open group", groups.isWhole)}, in the time chosen`, groups.count > 0 ? "bad" : "good"),
     full.length > 0 && tile("Full", full.slice(0, 5).map((one) => one.namespace).join(", "), `${counted(full.length, "namespace")} with a full quota: no more reports are taken`, "bad"),
     tile("Waiting", brief(ledger.waiting ?? 0), "not yet sent, as each device said with its last packet"),
     tile("Lost", brief(lost), lost ? LOST.filter(([name]) => ledger[name]).map(([name, why]) => `${count(ledger[name])} ${why}`).join(", ") : "on devices, since their stores were made", lost > 0 ? "warn" : "good"),
@@ -37,8 +38,8 @@ function crashSection(groups, range) {
   return section("Crashes", table("Groups of crashes", [
     { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", h("span", { class: "sub" }, group.frame ?? "no stack")) },
     { title: "Trend", cell: (group) => sparkline(group.trend, `${group.count} crashes over time`) },
-    { title: "Count", number: true, cell: (group) => count(group.count) },
-    { title: "Devices", number: true, cell: (group) => count(group.devices) },
+    { title: "Count", number: true, cell: (group) => atLeast(group.count, groups.isWhole) },
+    { title: "Devices", number: true, cell: (group) => atLeast(group.devices, groups.isWhole) },
     { title: "Last", cell: (group) => h("span", { title: time(group.lastTime) }, ago(group.lastTime, groups.until)) },
   ], groups.groups.slice(0, 5)), groups.total > 5 && h("p", null, h("a", { href: link("/crashes", range) }, `All ${counted(groups.total, "group")}`)));
 }
@@ -118,18 +119,21 @@ export async function fleet({ query, signal, again, reader }) {
   const { since, until } = times(query);
   const range = { range: query.get("range") ?? "24h", since: query.get("since"), until: query.get("until") };
   const [summary, chart, groups, devices] = await Promise.all([
-    get("/fleet", {}, signal), get("/histogram", { since, until, by: "type", buckets: 60 }, signal),
+    get("/fleet", {}, signal), begin("/histogram", { since, until, by: "type", buckets: 60 }, signal),
     get("/crashes", { since, until, state: "unresolved", limit: 100 }, signal),
     devicesOf(query, signal),
   ]);
   refresh(again, 15000);
   const picked = (from, to) => go("/explorer", { since: from, until: to });
+  const total = document.createTextNode("");
+  const reports = chart.grow((chart) => {
+    total.data = atLeast(chart.total, isWhole(chart), brief);
+    return section("Reports by type", chart.total === 0
+      ? isWhole(chart) ? empty("No report in this time.", "Choose a longer time, or look whether devices are held: prismctl explain NAMESPACE says why.") : empty("No report so far.")
+      : [bars("Reports by type", chart, picked), legend(chart.groups, (type) => link("/explorer", { type, ...range })), chart.groups.includes("appCrash") && h("p", { class: "hint" }, "A report with a payload is two rows here, one of each kind. Crashes count it once.")]);
+  });
   return h("div", null, h("div", { class: "head" }, h("h1", null, "Fleet"), rangePicker(query, "24h", (change) => go("/fleet", { ...Object.fromEntries(query), ...change, after: null }))),
     summary.store.failure && note("bad", h("b", null, "The store takes no packets: "), summary.store.failure),
-    tiles(summary, chart, groups),
-    section("Reports by type", chart.total === 0
-      ? empty("No report in this time.", "Choose a longer time, or look whether devices are held: prismctl explain NAMESPACE says why.")
-      : [bars("Reports by type", chart, picked), legend(chart.groups, (type) => link("/explorer", { type, ...range })), chart.groups.includes("appCrash") && h("p", { class: "hint" }, "A report with a payload is two rows here, one of each kind. Crashes count it once.")],
-    chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time. `, narrow(chart.readSince))),
-    crashSection(groups, range), deviceSection(devices, query, summary.now), reader.namespaces ? "" : h("div", { class: "columns" }, collectorSection(summary)));
+    tiles(summary, total, groups),
+    reports, crashSection(groups, range), deviceSection(devices, query, summary.now), reader.namespaces ? "" : h("div", { class: "columns" }, collectorSection(summary)));
 }

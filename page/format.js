@@ -6,7 +6,7 @@ const precise = new Intl.NumberFormat("en", { maximumSignificantDigits: 5 });
 
 export const count = (value) => (value === null || value === undefined ? "–" : whole.format(value));
 /** A count, or what is known of it while not all is read. */
-export const atLeast = (value, isWhole) => (isWhole ? "" : "≥ ") + count(value);
+export const atLeast = (value, isWhole, write = count) => (isWhole ? "" : "≥ ") + write(value);
 /** 1 crash, 2 crashes, ≥ 3 new reports. */
 export const counted = (value, noun, isWhole = true) => `${atLeast(value, isWhole)} ${noun}${value === 1 && isWhole ? "" : /(ch|sh|s)$/.test(noun) ? "es" : "s"}`;
 export const brief = (value) => (Math.abs(value) < 10000 ? precise.format(value) : short.format(value));

@@ -1,5 +1,6 @@
 // Releases: how widely each version of an app is used, how often it crashes, and two versions side by side.
 
+import { untilWhole } from "./answer.js";
 import { get } from "./api.js";
 import { sparkline } from "./chart.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
@@ -33,10 +34,11 @@ async function comparison(query, releases, signal) {
     h("p", { class: "hint" }, "In brackets is the interval of 95 %. Crashes in a loop make it too narrow: the ratio of devices is not touched by them."));
 }
 
-export async function releases({ query, signal }) {
+export async function releases({ query, signal, again }) {
   const days = query.get("days") ?? "14";
   const since = Math.floor(Date.now() / DAY) * DAY - (Number(days) - 1) * DAY;
-  const found = await get("/releases", { since, namespace: query.get("namespace"), app: query.get("app") }, signal);
+  const asked = { since, namespace: query.get("namespace"), app: query.get("app") };
+  const found = await get("/releases", asked, signal);
   const groups = ({ app, groups: { new: fresh, regressed } }) => [fresh > 0 && h("a", { href: link("/crashes", {}), title: `crashes of ${app}` }, `${count(fresh)} new`), regressed > 0 && h("span", { class: "tag bad" }, `${count(regressed)} regressed`), fresh + regressed === 0 && "–"];
   const columns = [
     { title: "Version", wide: true, cell: (one) => [h("a", { class: "strong", href: link("/releases", { days, namespace: one.namespace, app: one.app }) }, `${one.app} ${nameOf(one)}`), h("span", { class: "sub" }, one.namespace)] },
@@ -52,7 +54,7 @@ export async function releases({ query, signal }) {
   query.set("since", String(since));
   return h("div", null, h("div", { class: "head" }, h("h1", null, "Releases"), h("div", { class: "tools" }, h("label", { class: "field" }, h("span", null, "Time"), h("select", { id: "days", onchange: (event) => go("/releases", { ...Object.fromEntries(query), since: null, days: event.target.value }) }, DAYS.map(([value, title]) => h("option", { value, selected: value === days }, title)))))),
     app && h("ul", { class: "chips", "aria-label": "Filters" }, h("li", null, h("span", null, `app = ${app}`), h("button", { type: "button", "aria-label": "Remove the filter", onclick: () => go("/releases", { days }) }, "×"))),
-    !found.isWhole && note("warn", "Not all reports are read yet: the collector goes on with each look. ", h("button", { type: "button", onclick: () => go("/releases", { days }) }, "Look again")),
+    !found.isWhole && untilWhole("/releases", asked, again, signal),
     found.missing.devices > 0 && note("warn", `Lost on the way: ${counted(found.missing.hours, "hour")} of ${counted(found.missing.devices, "device")}. Such a device counts as crashed, or as neither crashed nor healthy.`),
     found.leftOut > 0 && note("warn", `Not shown: ${counted(found.leftOut, "figure")} of versions beyond the 2,000 that are kept.`),
     found.releases.length === 0

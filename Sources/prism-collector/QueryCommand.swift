@@ -11,8 +11,37 @@ extension CollectorCommand {
     for option in line.arguments.given where QueryOptions.all.contains(where: { $0.name == option.name }) {
       try query.take(String(option.name.dropFirst(2)), option.value ?? "")
     }
-    StandardStreams.say(try await query.run(try line.options) { output.write($0) })
+    var progress = ProgressLine()
+    let rest = try await query.run(
+      try line.options, note: { progress.show($0) },
+      write: { bytes in
+        progress.clear()
+        return output.write(bytes)
+      })
+    progress.clear()
+    StandardStreams.say(rest)
     return output.exitCode
+  }
+}
+
+/// How far a question is, in a line of standard error; where that is no terminal, there is no line.
+private struct ProgressLine {
+  private let isShown = isatty(STDERR_FILENO) == 1
+  private var begin: Duration?
+  private var isThere = false
+
+  /// - Parameter share: of the reports that are read.
+  mutating func show(_ share: Double) {
+    let now = SystemTime().uptime
+    begin = begin ?? now
+    guard isShown, let begin, now - begin >= .seconds(1) else { return }
+    StandardStreams.say("\r\u{1b}[K\(Int(share * 100)) % of the reports are read")
+    isThere = true
+  }
+
+  mutating func clear() {
+    if isThere { StandardStreams.say("\r\u{1b}[K") }
+    isThere = false
   }
 }
 

@@ -11,6 +11,7 @@ import browser
 import rig
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
 AUDIT = (pathlib.Path(__file__).parent / "audit.js").read_text()
 VIEWS = {"fleet": "/fleet", "explorer": "/explorer?range=7d&key=ms&by=meta.route", "crashes": "/crashes", "notices": "/notices", "device": "/device?id=till-0001",
@@ -102,6 +103,33 @@ class FilledTests(PageCase):
     def test_counts_that_are_not_whole_say_so_themselves(self):
         words = self.window.script("const { atLeast } = await import('/format.js'); return [atLeast(1234, true), atLeast(1234, false)]")
         self.assertEqual(words, ["1,234", "≥ 1,234"])
+
+    def test_a_chart_that_goes_on_says_so_in_its_numbers_ends_by_escape_and_becomes_whole(self):
+        self.open("/fleet")
+        self.window.script("""
+          const real = window.fetch;
+          [window.isReleased, window.ended, window.parts] = [false, 0, 0];
+          window.fetch = async (url, options) => {
+            const answer = await real(url, options);
+            if (!url.startsWith("/api/v1/histogram") || window.isReleased) return answer;
+            window.parts += 1;
+            if (window.parts > 1) await new Promise((_, fail) => options.signal.addEventListener("abort", () => { window.ended += 1; fail(options.signal.reason); }));
+            return Response.json({ ...await answer.json(), readSince: 1, progress: 0.25, goesOn: true });
+          };
+          location.hash = "#/explorer?range=7d";""")
+        wait = WebDriverWait(self.window.driver, 10)
+        wait.until(lambda _: "25 % of the reports are read" in self.text())
+        self.assertRegex(self.window.find("h2").text, "^≥ .* reports$")
+        self.assertIn("at least", self.window.find(".plot").get_attribute("aria-label"))
+        self.assertEqual(len(self.window.driver.find_elements("css selector", ".chart.part, .going.on")), 2)
+        self.check("a chart that goes on", isOpened=True)
+        self.press(Keys.ESCAPE)
+        wait.until(lambda _: "Go on" in self.text())
+        self.assertEqual(self.window.script("return [window.ended, window.parts]"), [1, 2])
+        self.window.script("window.isReleased = true")
+        self.window.find(".going button").click()
+        wait.until(lambda _: "≥" not in self.text())
+        self.assertEqual(self.window.driver.find_elements("css selector", ".chart.part, .going.on"), [])
 
     def test_an_operator_tests_a_receiver_and_drops_the_notice(self):
         sign_in(self.window, self.collector, rig.OPERATOR)

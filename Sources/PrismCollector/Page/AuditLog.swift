@@ -53,9 +53,9 @@ final class AuditLog: Sendable {
     let type =
       isSignIn ? isRead ? nil : "signIn" : isRead ? request.path.hasSuffix("/export") ? "export" : "read" : "change"
     guard let type else { return }  // who is signed in
-    // Each refresh of a view has other times. A parameter without a value says nothing.
+    // Each refresh of a view has other times, and each part of an answer may have its own. A parameter without a value says nothing.
     let query = request.query.filter {
-      !$0.value.isEmpty && (type != "read" || !["since", "until"].contains($0.name))
+      !$0.value.isEmpty && (type != "read" || !["since", "until", "within"].contains($0.name))
     }
     let entry = Entry(
       type: type, who: reader.name, role: reader.role.rawValue, address: request.peer.address,

@@ -4,8 +4,6 @@ import PrismProtocol
 
 // Reports: pages of them, one, its payload.
 extension PageAPI {
-  var scan: ReportScan { ReportScan(queries: collector.store.queries, time: collector.time) }
-
   /// - Throws: 503 where the store can't be read.
   func ask<Result: Sendable>(
     _ body: () async throws(StoreFailure) -> Result
@@ -81,14 +79,43 @@ extension PageAPI {
   /// Groups of a chart; the others are one.
   private static let groupsMax = 12
 
+  /// Milliseconds of one part of an answer.
+  private static let parts = 0...20_000
+
+  /// The next part of a question. It goes on where the same reader's same question came to, and begins where that is not known.
+  private func counting(
+    _ request: PageRequest, _ figure: (ReportFilter) throws(CollectorRefusal) -> ReportCounting.Figure
+  ) async throws(CollectorRefusal) -> ReportCounting {
+    let (wanted, key) = (try timed(request), RunningQuestions.Key(request))
+    let begun = ReportCounting(wanted, try grouping(request, wanted), try figure(wanted))
+    let budget = try request.number("within", in: Self.parts) ?? Self.parts.upperBound
+    let questions = collector.access.page.questions
+    var counting = questions.take(key) ?? begun
+    do throws(StoreFailure) { try await counting.goOn(scan, within: .milliseconds(budget)) } catch {
+      throw CollectorRefusal.unreadable
+    }
+    // Of a reader who has gone nothing is kept.
+    if counting.goesOn, !Task.isCancelled { questions.keep(counting, key) }
+    return counting
+  }
+
+  /// The members that each part has, with `others`.
+  private static func part(
+    _ counting: ReportCounting, _ groups: [ExactText], _ others: KeyValuePairs<String, any ControlValue>
+  ) -> HTTPResponse {
+    json(
+      of: JSONValue([
+        "since": counting.filter.since, "until": counting.filter.until,
+        "bucketMilliseconds": counting.grouping.bucketMilliseconds, "groups": groups.map(\.text),
+      ]).adding(others).adding([
+        "readSince": counting.reach.since, "progress": JSONValue.double(counting.share), "goesOn": counting.goesOn,
+      ]))
+  }
+
   /// `GET /histogram`: how many reports there were, by time and group. Of other types than crashes it counts rows.
   func histogram(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let (wanted, grouping) = (try timed(request), try grouping(request))
-    let scan = scan
-    let isOfCrashes = wanted.type == ReportType.appCrash.text
-    let (counts, reach) = try await ask { () throws(StoreFailure) in
-      isOfCrashes ? try await scan.reports(wanted, grouping) : try await scan.counts(wanted, grouping)
-    }
+    let counting = try await counting(request) { $0.type == ReportType.appCrash.text ? .reports : .rows }
+    let counts = counting.counts
     let (groups, total) = Self.largest(counts)
     var cells: [Int64: [ExactText: Int]] = [:]
     for count in counts {
@@ -97,10 +124,7 @@ extension PageAPI {
     let buckets = cells.sorted { $0.key < $1.key }.map { time, counts in
       JSONValue(["time": time, "counts": Self.byGroup(counts) { .int($0) }])
     }
-    return Self.json([
-      "since": wanted.since, "until": wanted.until, "bucketMilliseconds": grouping.bucketMilliseconds,
-      "groups": groups.map(\.text), "buckets": buckets, "total": total, "readSince": reach.since,
-    ])
+    return Self.part(counting, groups, ["buckets": buckets, "total": total])
   }
 
   /// The largest groups, and how many reports all have.
@@ -124,15 +148,12 @@ extension PageAPI {
 
   /// `GET /aggregate`: the numbers of a field of the meta, by time and group.
   func aggregate(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let (wanted, grouping) = (try timed(request), try grouping(request))
     guard let key = request.http.parameter("key") else {
       throw CollectorRefusal(400, "key: is missing; it names one field of the meta, as `ms` or `net.code`")
     }
     let path = try Self.path(key, "key")
-    let scan = scan
-    let (numbers, reach) = try await ask { () throws(StoreFailure) in
-      try await scan.numbers(wanted, path: path, grouping)
-    }
+    let counting = try await counting(request) { _ in .numbers(path) }
+    let numbers = counting.numbers
     let groups = Self.largest(numbers.map { ReportCount(time: 0, group: $0.group, count: $0.values.total) }).groups
     var (all, cells) = ([ExactText: NumberCounts](), [Int64: [ExactText: NumberCounts]]())
     for number in numbers {
@@ -143,12 +164,8 @@ extension PageAPI {
     let buckets = cells.sorted { $0.key < $1.key }.map { time, groups in
       JSONValue(["time": time, "groups": Self.byGroup(groups) { NumberSummary($0).json }])
     }
-    return Self.json([
-      "since": wanted.since, "until": wanted.until, "bucketMilliseconds": grouping.bucketMilliseconds,
-      "groups": groups.map(\.text),
-      "summary": Self.byGroup(all) { NumberSummary($0).json }, "buckets": buckets,
-      "readSince": reach.since,
-    ])
+    let summary = Self.byGroup(all) { NumberSummary($0).json }
+    return Self.part(counting, groups, ["summary": summary, "buckets": buckets])
   }
 
   // MARK: Questions
@@ -163,8 +180,9 @@ extension PageAPI {
     return wanted
   }
 
-  private func grouping(_ request: PageRequest) throws(CollectorRefusal) -> ReportGrouping {
-    let wanted = try timed(request)
+  private func grouping(
+    _ request: PageRequest, _ wanted: ReportFilter
+  ) throws(CollectorRefusal) -> ReportGrouping {
     let buckets = try request.number("buckets", in: 1...400) ?? 60
     let seconds = ((wanted.until ?? 0) - (wanted.since ?? 0)) / 1000 / Int64(buckets)
     let width = Self.bucketWidths.first { $0 >= seconds } ?? Self.bucketWidths[Self.bucketWidths.count - 1]

@@ -7,8 +7,13 @@ struct PageAPI: PageAnswers {
   static let prefix = "/api/v1"
 
   let collector: Collector
+  /// Over all reports.
+  var scan: ReportScan
 
-  init(_ collector: Collector) { self.collector = collector }
+  init(_ collector: Collector) {
+    self.collector = collector
+    scan = ReportScan(queries: collector.store.queries, time: collector.time)
+  }
   init(api: PageAPI) { self = api }
 
   /// Whether the path is the page's or the API's.

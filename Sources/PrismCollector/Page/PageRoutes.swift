@@ -17,8 +17,8 @@ enum PageRoutes {
     .init(.get, "/reports", .viewer(.own), filter + ["after", "before", "order", "limit"], PageAPI.reports),
     .init(.get, "/reports/{id}", .viewer(.own), [], PageAPI.report),
     .init(.get, "/reports/{id}/payload", .viewer(.own), [], PageAPI.payload),
-    .init(.get, "/histogram", .viewer(.own), filter + ["buckets", "by"], PageAPI.histogram),
-    .init(.get, "/aggregate", .viewer(.own), filter + ["buckets", "by", "key"], PageAPI.aggregate),
+    .init(.get, "/histogram", .viewer(.own), filter + ["buckets", "by", "within"], PageAPI.histogram),
+    .init(.get, "/aggregate", .viewer(.own), filter + ["buckets", "by", "key", "within"], PageAPI.aggregate),
     .init(.get, "/export", .viewer(.own), filter + ["before", "limit", "format"], PageAPI.export),
     .init(.get, "/tail", .viewer(.own), filter + ["after"], isWaiting: true, PageAPI.tail),
     .init(

@@ -23,7 +23,7 @@ final class PageState: Sendable {
 
   init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
     symbols = Symbolizer(options.symbolFolder, log: log)
-    views = Views(crashes: CrashIndex(symbols: symbols))
+    views = Views(crashes: CrashIndex(symbols: symbols), questions: RunningQuestions(time: time))
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     erasures = ErasureDesk(state: options.state, fleet: options.fleet, time: time, log: log)
@@ -38,10 +38,11 @@ extension PageState {
   private final class Views: Sendable {
     let crashes: CrashIndex
     let releases = ReleaseIndex()
+    let questions: RunningQuestions
     /// By their readers' namespaces.
     let devices = Mutex<[Scope: DeviceIndex]>([:])
 
-    init(crashes: CrashIndex) { self.crashes = crashes }
+    init(crashes: CrashIndex, questions: RunningQuestions) { (self.crashes, self.questions) = (crashes, questions) }
   }
 
   /// Lists of namespaces whose devices are held; past it another list's are forgotten, and read again.
@@ -49,6 +50,7 @@ extension PageState {
 
   var crashes: CrashIndex { views.crashes }
   var releases: ReleaseIndex { views.releases }
+  var questions: RunningQuestions { views.questions }
 
   func devices(of scope: Scope) -> DeviceIndex {
     let scope = scope.ofDevices
@@ -65,6 +67,7 @@ extension PageState {
   func forgetReports() async {
     await crashes.forget()
     await releases.forget()
+    questions.forget()
     views.devices.withLock { $0 = [:] }
   }
 

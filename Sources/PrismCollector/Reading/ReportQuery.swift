@@ -69,14 +69,19 @@ public struct ReportQuery: Sendable {
   }
 
   /// Reads page after page. For CSV that is done twice: the first line has all fields.
-  /// - Parameter write: takes a part of the answer; false ends the reading.
+  /// - Parameters:
+  ///   - note: gets the share of the reports that is read, again and again.
+  ///   - write: takes a part of the answer; false ends the reading.
   /// - Returns: a line for standard error about further reports; empty: there are no further ones, or a limit was given.
-  public consuming func run(_ options: CollectorOptions, write: ([UInt8]) -> Bool) async throws(Fault) -> String {
+  public consuming func run(
+    _ options: CollectorOptions, note: (Double) -> Void = { _ in }, write: ([UInt8]) -> Bool
+  ) async throws(Fault) -> String {
     let reader = options.storeReader
+    let scan = ReportScan(queries: reader, time: SystemTime())
     var lines = ExportLines(format)
     if format == .csv {
       var ids: ClosedRange<Int64>?
-      try await forEachPage(reader.page) { page in
+      try await forEachPage(scan, reader.page, note) { page in
         lines.note(page)
         for report in page { ids = min(ids?.lowerBound ?? .max, report.id)...max(ids?.upperBound ?? 0, report.id) }
         return !lines.isOver
@@ -87,37 +92,55 @@ public struct ReportQuery: Sendable {
       (filter.after, filter.before) = (ids.lowerBound - 1, ids.upperBound + 1)
     }
     var (last, isWritten): (Int64?, Bool) = (nil, true)
-    try await forEachPage(reader.page) { page in
+    try await forEachPage(scan, reader.page, note) { page in
       last = page.last?.id
       isWritten = write(page.flatMap { lines.line($0) })
       return isWritten
     }
     guard limit == nil, isWritten, let last else { return "" }
     (filter.after, filter.before) = filter.isNewestFirst ? (0, last) : (last, nil)
-    do throws(StoreFailure) {
-      let scan = ReportScan(queries: reader, time: SystemTime())
-      let (counts, reach) = try await scan.counts(filter, .init(bucketMilliseconds: ReportGrouping.wholeTime))
-      let more = counts.reduce(0) { $0 + $1.count }
-      let least = reach.since == nil ? "" : "at least "
-      let line = "prism-collector: \(least)\(more) more reports are not printed: --limit \(1000 + more) has them\n"
-      return more == 0 ? "" : line
-    } catch { throw Fault(message: "the store can't be read: \(error)", exitCode: 69) }
+    var counting = ReportCounting(filter, ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
+    repeat {
+      note(counting.share)
+      do throws(StoreFailure) { try await counting.goOn(scan, within: Self.partBudget) } catch {
+        throw Self.unreadable(error)
+      }
+    } while counting.goesOn
+    let more = counting.counts.reduce(0) { $0 + $1.count }
+    return more == 0 ? "" : "prism-collector: \(more) more reports are not printed: --limit \(1000 + more) has them\n"
+  }
+
+  /// Between two notes about how far it is.
+  private static let partBudget: Duration = .milliseconds(500)
+
+  private static func unreadable(_ failure: StoreFailure) -> Fault {
+    Fault(message: "the store can't be read: \(failure)", exitCode: 69)
   }
 
   /// - Parameter take: false ends the reading.
   private func forEachPage(
-    _ read: (ReportFilter) async throws(StoreFailure) -> [StoredReport], _ take: ([StoredReport]) -> Bool
+    _ scan: ReportScan, _ read: (ReportFilter) async throws(StoreFailure) -> [StoredReport], _ note: (Double) -> Void,
+    _ take: ([StoredReport]) -> Bool
   ) async throws(Fault) {
-    var (filter, left) = (filter, limit ?? 1000)
-    while left > 0 {
-      filter.limit = min(left, ReportFilter.limits.upperBound)
-      let page: [StoredReport]
-      do throws(StoreFailure) { page = try await read(filter) } catch {
-        throw Fault(message: "the store can't be read: \(error)", exitCode: 69)
-      }
-      guard let last = page.last, take(page) else { return }
-      left -= page.count
-      if filter.isNewestFirst { filter.before = last.id } else { filter.after = last.id }
-    }
+    var left = limit ?? 1000
+    do throws(StoreFailure) {
+      var (walk, reach) = (try await scan.walk(filter, oldestFirst: !filter.isNewestFirst), ReportScan.Reach.whole)
+      repeat {
+        note(walk.share)
+        reach = try await scan.goOn(&walk, filter, within: Self.partBudget) { (part) throws(StoreFailure) in
+          var part = part
+          while left > 0 {
+            part.limit = min(left, ReportFilter.limits.upperBound)
+            let page = try await read(part)
+            guard let last = page.last else { return true }
+            guard take(page) else { return false }
+            left -= page.count
+            guard ReportPage.mayBeCut(page, limit: part.limit) else { return true }
+            if part.isNewestFirst { part.before = last.id } else { part.after = last.id }
+          }
+          return false
+        }
+      } while reach.timeIsUp
+    } catch { throw Self.unreadable(error) }
   }
 }

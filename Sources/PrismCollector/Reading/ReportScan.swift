@@ -24,32 +24,57 @@ struct ReportScan: Sendable {
   /// nil: that of the question.
   var budget: Duration?
 
+  /// The windows of a question, in the order of reading, and how many of them are read.
+  struct Walk: Sendable {
+    let windows: [ClosedRange<Int64>]
+    let isOldestFirst: Bool
+    fileprivate(set) var read = 0
+
+    /// The share that is read, about: windows have about as many reports. 1: all of them.
+    var share: Double { read == windows.count ? 1 : Double(read) / Double(windows.count) }
+  }
+
+  func walk(
+    _ filter: ReportFilter, countedBy grouping: ReportGrouping? = nil, oldestFirst: Bool = false
+  ) async throws(StoreFailure) -> Walk {
+    let windows = try await queries.windows(filter, grouping)
+    return Walk(windows: oldestFirst ? windows.reversed() : windows, isOldestFirst: oldestFirst)
+  }
+
   /// Calls `body` with the filter of each window until it returns false, or the time is up. The first window is always read,
   /// while there is a client that waits.
   func run(
-    _ filter: ReportFilter, countedBy grouping: ReportGrouping? = nil, oldestFirst: Bool = false,
-    within budget: Duration,
+    _ filter: ReportFilter, oldestFirst: Bool = false, within budget: Duration,
+    _ body: (ReportFilter) async throws(StoreFailure) -> Bool
+  ) async throws(StoreFailure) -> Reach {
+    var walk = try await walk(filter, oldestFirst: oldestFirst)
+    return try await goOn(&walk, filter, within: budget, body)
+  }
+
+  /// The same from the first window on that is not read.
+  func goOn(
+    _ walk: inout Walk, _ filter: ReportFilter, within budget: Duration,
     _ body: (ReportFilter) async throws(StoreFailure) -> Bool
   ) async throws(StoreFailure) -> Reach {
     let started = time.uptime
     var last: ClosedRange<Int64>?
-    let windows = try await queries.windows(filter, grouping)
-    for ids in oldestFirst ? windows.reversed() : windows {
+    for ids in walk.windows[walk.read...] {
       if Task.isCancelled { throw .unavailable("the client has gone") }
       if let last, time.uptime - started >= self.budget ?? budget {
-        if oldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
+        if walk.isOldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
         return Reach(since: try await receivedTime(from: last.lowerBound), id: last.lowerBound, timeIsUp: true)
       }
       var wanted = filter
       (wanted.after, wanted.before) = (ids.lowerBound - 1, ids.upperBound + 1)
       guard try await body(wanted) else { return Reach(since: nil, id: ids.lowerBound) }
+      walk.read += 1
       last = ids
     }
     return Reach(since: nil, id: last?.lowerBound)
   }
 
   /// An answer that is not whole always says so, even where the report is deleted meanwhile.
-  private func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64 {
+  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64 {
     try await queries.first(from: id)?.receivedTime ?? time.unixMilliseconds
   }
 
@@ -72,77 +97,6 @@ struct ReportScan: Sendable {
       return !page.isCut
     }
     return page
-  }
-
-  /// Counts by time and group; those of one bucket and group are one.
-  func counts(
-    _ filter: ReportFilter, _ grouping: ReportGrouping
-  ) async throws(StoreFailure) -> (counts: [ReportCount], reach: Reach) {
-    var cells: [Cell: Int] = [:]
-    let reach = try await run(filter, countedBy: grouping, within: Self.countBudget) { (part) throws(StoreFailure) in
-      for count in try await queries.counts(part, grouping) {
-        cells[Cell(time: count.time, group: ExactText(count.group)), default: 0] += count.count
-      }
-      return cells.count < Self.cellsMax
-    }
-    let counts = cells.map { ReportCount(time: $0.key.time, group: $0.key.group.text, count: $0.value) }
-    let whole = try await cut(reach, cells.count >= Self.cellsMax)
-    return (counts.sorted { ($0.time, $0.group) < ($1.time, $1.group) }, whole)
-  }
-
-  /// The same, of the reports that the rows are for: a row is for as many as its `REPEAT_COUNT` says.
-  func reports(
-    _ filter: ReportFilter, _ grouping: ReportGrouping
-  ) async throws(StoreFailure) -> (counts: [ReportCount], reach: Reach) {
-    var (counts, reach) = try await counts(filter, grouping)
-    let (repeats, read) = try await numbers(filter, path: ["REPEAT_COUNT"], grouping)
-    if let since = read.since, since > reach.since ?? .min { reach = read }
-    for one in repeats {
-      let further = zip(one.values.values, one.values.counts).reduce(0) { $0 + Self.further($1.0, $1.1) }
-      counts.append(ReportCount(time: one.time, group: one.group, count: further))
-    }
-    return (counts, reach)
-  }
-
-  /// A row is for no more reports.
-  static let weightMax = 1_000_000.0
-
-  /// Reports that some rows are for beside themselves. - Parameter repeats: their `REPEAT_COUNT`.
-  private static func further(_ repeats: Double, _ rows: UInt32) -> Int {
-    Int(max(1, min(weightMax, repeats)) - 1) * Int(rows)
-  }
-
-  private struct Cell: Hashable { let time: Int64, group: ExactText }
-
-  /// One question keeps as many cells of time and group, and as much of numbers.
-  private static let (cellsMax, numbersMax) = (200_000, 3_000_000)
-
-  private func cut(_ reach: Reach, _ isFull: Bool) async throws(StoreFailure) -> Reach {
-    var reach = reach
-    if isFull, let id = reach.id { reach.since = try await receivedTime(from: id) }
-    return reach
-  }
-
-  func numbers(
-    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping
-  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], reach: Reach) {
-    var (cells, left, from): ([Cell: NumberCounts], Int, Int64?) = ([:], Self.numbersMax, nil)
-    var reach = try await run(filter, within: Self.countBudget) { (part) throws(StoreFailure) in
-      let found = try await queries.numbers(part, path: path, grouping, limit: left)
-      from = found.from
-      for one in found.numbers {
-        cells[Cell(time: one.time, group: ExactText(one.group)), default: NumberCounts()].add(one.values)
-      }
-      left = Self.numbersMax - cells.values.reduce(0) { $0 + $1.size }
-      return left > 0 && from == nil
-    }
-    if let from { reach.id = from }
-    let numbers = cells.map { cell, values in
-      var values = values
-      values.settle()
-      return ReportNumbers(time: cell.time, group: cell.group.text, values: values)
-    }
-    return (numbers, try await cut(reach, left <= 0 || from != nil))
   }
 }
 
