@@ -47,10 +47,10 @@ struct QuotaWatch: Sendable {
   private func count(_ quotas: Quotas) async throws(StoreFailure) {
     guard let store = collector.store as? any ReadStore else { return }
     let taken = try await store.readers.reports.read { try quotas.taken($0.statements) }
-    let scan = ReportScan(queries: store.queries, time: collector.time, budget: Self.budget)
+    let scan = ReportScan(queries: store.queries, time: collector.time)
     let (counts, reach) = try await scan.counts(
       ReportFilter(scope: .everything),
-      ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .namespace))
+      ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .namespace), within: Self.budget)
     guard reach.since == nil else { throw .unavailable("the count took longer than \(Self.budget)") }
     quotas.note(atRest: Dictionary(counts.map { ($0.group, $0.count) }, uniquingKeysWith: +), taken: taken)
   }

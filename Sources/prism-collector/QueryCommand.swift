@@ -11,37 +11,23 @@ extension CollectorCommand {
     for option in line.arguments.given where QueryOptions.all.contains(where: { $0.name == option.name }) {
       try query.take(String(option.name.dropFirst(2)), option.value ?? "")
     }
-    var progress = ProgressLine()
-    let rest = try await query.run(
-      try line.options, note: { progress.show($0) },
-      write: { bytes in
-        progress.clear()
-        return output.write(bytes)
-      })
-    progress.clear()
-    StandardStreams.say(rest)
+    StandardStreams.say(try await ProgressLine.answer(query, try line.options) { output.write($0) })
     return output.exitCode
   }
 }
 
 /// How far a question is, in a line of standard error; where that is no terminal, there is no line.
-private struct ProgressLine {
-  private let isShown = isatty(STDERR_FILENO) == 1
-  private var begin: Duration?
-  private var isThere = false
-
-  /// - Parameter share: of the reports that are read.
-  mutating func show(_ share: Double) {
-    let now = SystemTime().uptime
-    begin = begin ?? now
-    guard isShown, let begin, now - begin >= .seconds(1) else { return }
-    StandardStreams.say("\r\u{1b}[K\(Int(share * 100)) % of the reports are read")
-    isThere = true
-  }
-
-  mutating func clear() {
-    if isThere { StandardStreams.say("\r\u{1b}[K") }
-    isThere = false
+private enum ProgressLine {
+  static func answer(
+    _ query: ReportQuery, _ options: CollectorOptions, _ write: ([UInt8]) -> Bool
+  ) async throws(ReportQuery.Fault) -> String {
+    func say(_ text: String) { if isatty(STDERR_FILENO) == 1 { StandardStreams.say("\r\u{1b}[K" + text) } }
+    defer { say("") }
+    let note = { (share: Double) in if share > 0 { say("\(Int(share * 100)) % of the reports are read") } }
+    return try await query.run(options, note: note) {
+      say("")
+      return write($0)
+    }
   }
 }
 

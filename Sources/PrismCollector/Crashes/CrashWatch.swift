@@ -77,9 +77,7 @@ struct CrashWatch: Sendable {
 
   /// The states by the fingerprints of the groups, once what crashes changed is noted.
   /// - Parameter all: the states of the store.
-  func states(
-    _ groups: [String: CrashGroup], of all: [CrashState]
-  ) async throws(StoreFailure) -> [String: CrashState] {
+  func states(_ groups: [String: CrashGroup], of all: [CrashState]) async throws(StoreFailure) -> [String: CrashState] {
     let now = collector.time.unixMilliseconds
     var found = try await index.newest(all, in: collector.store)
     for (fingerprint, since) in await index.since {

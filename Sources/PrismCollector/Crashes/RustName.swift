@@ -64,9 +64,7 @@ struct RustName {
   }
 
   /// Reads an earlier part of the name.
-  private mutating func again(
-    _ depth: Int, _ read: (inout RustName, Int) -> [String]?
-  ) -> [String]? {
+  private mutating func again(_ depth: Int, _ read: (inout RustName, Int) -> [String]?) -> [String]? {
     guard let place = base62(), (0..<at - 2).contains(place) else { return nil }
     let end = at
     at = place + 2

@@ -46,9 +46,7 @@ actor OutputRunner {
   /// In uptime; nil: not yet.
   private var lookedForRequeued: Duration?
 
-  init(
-    _ name: String, from source: any OutputSource, to output: any ReportOutput, time: any TimeSource, log: Logger
-  ) {
+  init(_ name: String, from source: any OutputSource, to output: any ReportOutput, time: any TimeSource, log: Logger) {
     (self.name, self.source, self.output, self.time, self.log) = (name, source, output, time, log)
   }
 

@@ -75,9 +75,7 @@ struct CommandRule {
   init(_ place: RecordPlace, now: Int64) { (self.place, self.now) = (place, now) }
 
   /// - Returns: the condition under which the changes are to be made. - Throws: 422 for a command that no device reads.
-  func check(
-    _ changes: [RecordChange], _ condition: ChangeCondition
-  ) throws(CollectorRefusal) -> ChangeCondition {
+  func check(_ changes: [RecordChange], _ condition: ChangeCondition) throws(CollectorRefusal) -> ChangeCondition {
     if place.table == .tags { try checkTags(changes) }
     guard place.table == .command else { return condition }
     guard let device = place.device else {

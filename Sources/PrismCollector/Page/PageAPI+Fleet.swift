@@ -141,10 +141,9 @@ struct DeviceAPI: PageAnswers {
   {
     var wanted = ReportFilter(scope: scope)
     (wanted.device, wanted.namespace, wanted.kind) = (stream.device, stream.namespace, stream.kind)
-    var scan = api.scan
-    scan.budget = Self.countBudget / streams
-    let (counts, reach) = try await api.ask { [scan, wanted] () throws(StoreFailure) in
-      try await scan.counts(wanted, ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
+    let (counts, reach) = try await api.ask { [wanted] () throws(StoreFailure) in
+      let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
+      return try await api.scan.counts(wanted, whole, within: Self.countBudget / streams)
     }
     let here = counts.reduce(0) { $0 + $1.count }
     let ledger = stream.account

@@ -5,9 +5,7 @@ import PrismProtocol
 // Reports: pages of them, one, its payload.
 extension PageAPI {
   /// - Throws: 503 where the store can't be read.
-  func ask<Result: Sendable>(
-    _ body: () async throws(StoreFailure) -> Result
-  ) async throws(CollectorRefusal) -> Result {
+  func ask<Result: Sendable>(_ body: () async throws(StoreFailure) -> Result) async throws(CollectorRefusal) -> Result {
     do throws(StoreFailure) { return try await body() } catch { throw CollectorRefusal.unreadable }
   }
 
@@ -79,16 +77,13 @@ extension PageAPI {
   /// Groups of a chart; the others are one.
   private static let groupsMax = 12
 
-  /// Milliseconds of one part of an answer.
-  private static let parts = 0...20_000
-
   /// The next part of a question. It goes on where the same reader's same question came to, and begins where that is not known.
   private func counting(
     _ request: PageRequest, _ figure: (ReportFilter) throws(CollectorRefusal) -> ReportCounting.Figure
   ) async throws(CollectorRefusal) -> ReportCounting {
     let (wanted, key) = (try timed(request), RunningQuestions.Key(request))
     let begun = ReportCounting(wanted, try grouping(request, wanted), try figure(wanted))
-    let budget = try request.number("within", in: Self.parts) ?? Self.parts.upperBound
+    let budget = try request.number("within", in: 0...20_000) ?? 20_000
     let questions = collector.access.page.questions
     var counting = questions.take(key) ?? begun
     do throws(StoreFailure) { try await counting.goOn(scan, within: .milliseconds(budget)) } catch {
@@ -180,9 +175,7 @@ extension PageAPI {
     return wanted
   }
 
-  private func grouping(
-    _ request: PageRequest, _ wanted: ReportFilter
-  ) throws(CollectorRefusal) -> ReportGrouping {
+  private func grouping(_ request: PageRequest, _ wanted: ReportFilter) throws(CollectorRefusal) -> ReportGrouping {
     let buckets = try request.number("buckets", in: 1...400) ?? 60
     let seconds = ((wanted.until ?? 0) - (wanted.since ?? 0)) / 1000 / Int64(buckets)
     let width = Self.bucketWidths.first { $0 >= seconds } ?? Self.bucketWidths[Self.bucketWidths.count - 1]

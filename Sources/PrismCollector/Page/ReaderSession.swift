@@ -106,9 +106,7 @@ struct ReaderIdentity: Sendable, Equatable {
 
 extension ReaderIdentity {
   /// Operators without a list read the namespace in which the collector notes its readers, too.
-  init(
-    role: Role, _ namespaces: [String]?, name: String, session: ReaderSession? = nil, subject: String? = nil
-  ) {
+  init(role: Role, _ namespaces: [String]?, name: String, session: ReaderSession? = nil, subject: String? = nil) {
     let scope = Scope(namespaces, hasAudit: namespaces == nil && role == .operator)
     self.init(role: role, scope: scope, name: "\(role.rawValue) \(name)", session: session, subject: subject)
   }

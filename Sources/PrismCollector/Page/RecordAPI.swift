@@ -222,9 +222,7 @@ extension RecordAPI {
 
   /// - Parameter conditions: of the fields. Rows are read until there are enough, or for `ReportScan.pageBudget`; `next` is where to
   ///   go on.
-  func find(
-    _ wanted: RecordFilter, where conditions: [MetaCondition]
-  ) async throws(CollectorRefusal) -> HTTPResponse {
+  func find(_ wanted: RecordFilter, where conditions: [MetaCondition]) async throws(CollectorRefusal) -> HTTPResponse {
     let (store, time, started) = (api.collector.store, api.collector.time, api.collector.time.uptime)
     let read = { (filter: RecordFilter) async throws(CollectorRefusal) in
       try await api.ask { () throws(StoreFailure) in try await store.records(filter) }

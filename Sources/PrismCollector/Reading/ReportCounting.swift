@@ -12,7 +12,10 @@ struct ReportCounting: Sendable {
     case numbers([String])
   }
 
-  private struct Cell: Hashable { let time: Int64, group: ExactText }
+  private struct Cell: Hashable {
+    let time: Int64, group: ExactText
+    init(_ time: Int64, _ group: String) { (self.time, self.group) = (time, ExactText(group)) }
+  }
 
   /// One question keeps as many cells of time and group, and as much of numbers.
   static let (cellsMax, numbersMax) = (200_000, 3_000_000)
@@ -44,24 +47,24 @@ struct ReportCounting: Sendable {
 
   /// Reads the next part: a window at least, and further ones until the time is up.
   mutating func goOn(_ scan: ReportScan, within budget: Duration) async throws(StoreFailure) {
-    let numbersOnly = if case .numbers = figure { true } else { false }
+    var (numbersOnly, path) = (false, figure == .reports ? ["REPEAT_COUNT"] : nil)
+    if case .numbers(let own) = figure { (numbersOnly, path) = (true, own) }
     if walk == nil { walk = try await scan.walk(filter, countedBy: numbersOnly ? nil : grouping) }
     guard var walk else { return }
     var (left, from) = (Self.numbersMax - numbersSize, Int64?.none)
     reach = try await scan.goOn(&walk, filter, within: budget) { (part) throws(StoreFailure) in
       if !numbersOnly {
-        for count in try await scan.queries.counts(part, grouping) { add(count.count, count.time, count.group) }
+        let found = try await scan.queries.counts(part, grouping)
+        for one in found { counted[Cell(one.time, one.group), default: 0] += one.count }
       }
-      guard let path = figure.path else { return counted.count < Self.cellsMax }
+      guard let path else { return counted.count < Self.cellsMax }
       let found = try await scan.queries.numbers(part, path: path, grouping, limit: left)
       from = found.from
       if numbersOnly {
-        for one in found.numbers {
-          numbered[Cell(time: one.time, group: ExactText(one.group)), default: NumberCounts()].add(one.values)
-        }
+        for one in found.numbers { numbered[Cell(one.time, one.group), default: NumberCounts()].add(one.values) }
         left = Self.numbersMax - numbersSize
       } else {
-        for one in found.numbers { add(Self.further(one.values), one.time, one.group) }
+        for one in found.numbers { counted[Cell(one.time, one.group), default: 0] += Self.further(one.values) }
       }
       return left > 0 && from == nil && counted.count < Self.cellsMax
     }
@@ -69,10 +72,6 @@ struct ReportCounting: Sendable {
     // It keeps as much as it may: what is before that is left out.
     if walk.share < 1, !reach.timeIsUp, let id = reach.id { reach.since = try await scan.receivedTime(from: id) }
     self.walk = walk
-  }
-
-  private mutating func add(_ count: Int, _ time: Int64, _ group: String) {
-    counted[Cell(time: time, group: ExactText(group)), default: 0] += count
   }
 
   /// Reports that some rows are for beside themselves. - Parameter repeats: their `REPEAT_COUNT`.
@@ -95,20 +94,8 @@ struct ReportCounting: Sendable {
   }
 }
 
-extension ReportCounting.Figure {
-  /// Of the numbers that it needs.
-  fileprivate var path: [String]? {
-    switch self {
-    case .rows: nil
-    case .reports: ["REPEAT_COUNT"]
-    case .numbers(let path): path
-    }
-  }
-}
-
-// Answers of one part, which ends when the time is up.
 extension ReportScan {
-  /// - Parameter budget: nil: as long as it takes.
+  /// The answer of one part, which ends when the time is up. - Parameter budget: nil: as long as it takes.
   func counts(
     _ filter: ReportFilter, _ grouping: ReportGrouping, _ figure: ReportCounting.Figure = .rows,
     within budget: Duration? = countBudget
@@ -116,13 +103,5 @@ extension ReportScan {
     var counting = ReportCounting(filter, grouping, figure)
     repeat { try await counting.goOn(self, within: budget ?? Self.countBudget) } while budget == nil && counting.goesOn
     return (counting.counts, counting.reach)
-  }
-
-  func numbers(
-    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping
-  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], reach: Reach) {
-    var counting = ReportCounting(filter, grouping, .numbers(path))
-    try await counting.goOn(self, within: Self.countBudget)
-    return (counting.numbers, counting.reach)
   }
 }

@@ -4,9 +4,7 @@ protocol ReportQueries: Sendable {
   /// Windows of ids, from the newest to the oldest, that hold every report of the filter. A clock of the collector that went
   /// back may leave out reports at the edges of `since` and `until`.
   /// - Parameter grouping: by which they are counted; nil: they are read.
-  func windows(
-    _ filter: ReportFilter, _ grouping: ReportGrouping?
-  ) async throws(StoreFailure) -> [ClosedRange<Int64>]
+  func windows(_ filter: ReportFilter, _ grouping: ReportGrouping?) async throws(StoreFailure) -> [ClosedRange<Int64>]
 
   /// Every report up to this id is at rest, or never will be; 0: there was no report yet.
   func newestID() async throws(StoreFailure) -> Int64

@@ -21,8 +21,6 @@ struct ReportScan: Sendable {
 
   let queries: any ReportQueries
   let time: any TimeSource
-  /// nil: that of the question.
-  var budget: Duration?
 
   /// The windows of a question, in the order of reading, and how many of them are read.
   struct Walk: Sendable {
@@ -60,7 +58,7 @@ struct ReportScan: Sendable {
     var last: ClosedRange<Int64>?
     for ids in walk.windows[walk.read...] {
       if Task.isCancelled { throw .unavailable("the client has gone") }
-      if let last, time.uptime - started >= self.budget ?? budget {
+      if let last, time.uptime - started >= budget {
         if walk.isOldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
         return Reach(since: try await receivedTime(from: last.lowerBound), id: last.lowerBound, timeIsUp: true)
       }
@@ -81,10 +79,11 @@ struct ReportScan: Sendable {
   /// The first reports of the filter, in its order; fewer where the time is up before.
   /// - Parameter read: of the store.
   func page(
-    _ wanted: ReportFilter, _ read: (ReportFilter) async throws(StoreFailure) -> [StoredReport]
+    _ wanted: ReportFilter, within budget: Duration = pageBudget,
+    _ read: (ReportFilter) async throws(StoreFailure) -> [StoredReport]
   ) async throws(StoreFailure) -> ReportPage {
     var page = ReportPage(limit: wanted.limit)
-    page.reach = try await run(wanted, oldestFirst: !wanted.isNewestFirst, within: Self.pageBudget) {
+    page.reach = try await run(wanted, oldestFirst: !wanted.isNewestFirst, within: budget) {
       (part) throws(StoreFailure) in
       var part = part
       while !page.isCut {

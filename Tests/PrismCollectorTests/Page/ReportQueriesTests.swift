@@ -211,9 +211,9 @@ struct ReportQueriesTests {
   func budget(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
-    let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime(), budget: .zero)
+    let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime())
     let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
-    let (counts, reach) = try await slow.counts(ReportFilter(scope: .everything), whole)
+    let (counts, reach) = try await slow.counts(ReportFilter(scope: .everything), whole, within: .zero)
     #expect(counts.reduce(0) { $0 + $1.count } == 1)
     #expect(try #require(reach.since) > 1_000_000_000_000)
     await store.close()
@@ -225,11 +225,11 @@ struct ReportQueriesTests {
   func search(kind: StoreRig.Kind, isNewestFirst: Bool) async throws {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
-    let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime(), budget: .zero)
+    let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime())
     var wanted = ReportFilter(scope: .everything)
     wanted.isNewestFirst = isNewestFirst
     wanted.metas = [try MetaCondition(isNewestFirst ? "n=1" : "n=100")]
-    let first = try await slow.page(wanted, store.page)
+    let first = try await slow.page(wanted, within: .zero, store.page)
     #expect(first.reports.isEmpty && first.isPartial)
     let next = try #require(first.next)
     #expect(Self.body(first) == #"{"reports":[],"next":\#(next),"partial":true}"# + "\n")

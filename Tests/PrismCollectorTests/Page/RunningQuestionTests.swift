@@ -222,3 +222,14 @@ private struct ManyNumbers: ReportQueries {
   func streams(_: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
   func types(_: Scope, limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
 }
+
+extension ReportScan {
+  /// The answer of one part.
+  func numbers(
+    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping
+  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], reach: Reach) {
+    var counting = ReportCounting(filter, grouping, .numbers(path))
+    try await counting.goOn(self, within: Self.countBudget)
+    return (counting.numbers, counting.reach)
+  }
+}

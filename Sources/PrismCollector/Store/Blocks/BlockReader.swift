@@ -27,9 +27,7 @@ final class BlockReader {
   // MARK: Blocks
 
   /// The heads of blocks that may have what a filter wants, in its order. - Parameter take: false ends it.
-  func forEachHead(
-    _ filter: ReportFilter, of tables: StoreTables, _ take: (BlockHead) throws -> Bool
-  ) throws {
+  func forEachHead(_ filter: ReportFilter, of tables: StoreTables, _ take: (BlockHead) throws -> Bool) throws {
     var left = filter.ids
     while let ids = left {
       let heads = try tables.heads(ids, isNewestFirst: filter.isNewestFirst, limit: Self.headsPerStep)
@@ -99,9 +97,7 @@ final class BlockReader {
   }
 
   /// The blocks that have a report that the filter wants.
-  func matching(
-    _ heads: [BlockHead], _ filter: ReportFilter, of tables: StoreTables
-  ) throws -> [BlockHead] {
+  func matching(_ heads: [BlockHead], _ filter: ReportFilter, of tables: StoreTables) throws -> [BlockHead] {
     let all = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
     let question = TallyQuestion(filter: filter, grouping: all)
     let (openers, last) = (openers, last?.head)
@@ -117,9 +113,7 @@ final class BlockReader {
     return zip(heads, has.withLock { $0 }).filter(\.1).map(\.0)
   }
 
-  private static func addPayload(
-    to report: inout StoredReport, of tables: StoreTables
-  ) throws {
+  private static func addPayload(to report: inout StoredReport, of tables: StoreTables) throws {
     guard let bytes = report.payloadBytes else { return }
     report.payload = bytes == 0 ? [] : try tables.payload(of: report.id, received: report.receivedTime)
     report.isDamaged = report.payload == nil
@@ -151,9 +145,7 @@ final class BlockReader {
     return windows + (open.map { [$0] } ?? [])
   }
 
-  func counts(
-    _ filter: ReportFilter, _ grouping: ReportGrouping, of tables: StoreTables
-  ) throws -> [ReportCount] {
+  func counts(_ filter: ReportFilter, _ grouping: ReportGrouping, of tables: StoreTables) throws -> [ReportCount] {
     try filled(TallyQuestion(filter: filter, grouping: grouping), of: tables).tally.counts
   }
 
@@ -166,9 +158,7 @@ final class BlockReader {
   }
 
   /// Newest reports first. - Returns: with the first id that was counted, where the limit of the question ended it.
-  private func filled(
-    _ question: TallyQuestion, of tables: StoreTables
-  ) throws -> (tally: ReportTally, from: Int64?) {
+  private func filled(_ question: TallyQuestion, of tables: StoreTables) throws -> (tally: ReportTally, from: Int64?) {
     let (whole, tally) = (ReportTally(question), openers.map { _ in CoreTally(question) })
     var (waiting, bytes): ([(head: BlockHead, body: [UInt8])], Int) = ([], 0)
     var (newestFirst, from) = (question.filter, Int64?.none)

@@ -113,9 +113,7 @@ struct Recent<Key: Equatable, Value> {
   private var entries = [(key: Key, value: Value)?](repeating: nil, count: places)
 
   /// - Parameter hash: of the key.
-  mutating func value<Failure>(
-    of key: Key, _ hash: Int, _ make: () throws(Failure) -> Value
-  ) throws(Failure) -> Value {
+  mutating func value<Failure>(of key: Key, _ hash: Int, _ make: () throws(Failure) -> Value) throws(Failure) -> Value {
     let place = hash & (Self.places - 1)
     if let entry = entries[place], entry.key == key { return entry.value }
     let value = try make()

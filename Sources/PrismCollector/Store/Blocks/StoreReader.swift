@@ -124,9 +124,7 @@ actor StoreReader: ReportQueries {
 
   // MARK: The page's questions
 
-  func windows(
-    _ filter: ReportFilter, _ grouping: ReportGrouping?
-  ) async throws(StoreFailure) -> [ClosedRange<Int64>] {
+  func windows(_ filter: ReportFilter, _ grouping: ReportGrouping?) async throws(StoreFailure) -> [ClosedRange<Int64>] {
     try await ask(isFinal: true) { try blocks.windows($0.final(filter), grouping, of: $0) }
   }
 

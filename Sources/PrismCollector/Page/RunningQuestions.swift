@@ -4,19 +4,10 @@ import Synchronization
 
 /// The questions of readers that go on: what they found so far is kept until the same reader asks the same again.
 final class RunningQuestions: Sendable {
-  /// Who asks what.
   struct Key: Hashable {
-    let reader: String
-    let scope: Scope
-    let path: String
+    let reader: String, scope: Scope, path: String
     /// Without `within`, sorted.
     let query: [[String]]
-  }
-
-  private struct Kept {
-    let counting: ReportCounting
-    /// In uptime.
-    let until: Duration
   }
 
   /// All, and those of one reader. One of whose reader there are more takes the place of that one's oldest.
@@ -27,7 +18,8 @@ final class RunningQuestions: Sendable {
   static let patience: Duration = .seconds(10)
 
   private let time: any TimeSource
-  private let kept = Mutex<[Key: Kept]>([:])
+  /// Each until a time of the uptime.
+  private let kept = Mutex<[Key: (counting: ReportCounting, until: Duration)]>([:])
 
   init(time: any TimeSource) { self.time = time }
 
@@ -44,7 +36,7 @@ final class RunningQuestions: Sendable {
       let own = kept.filter { $0.key.reader == key.reader }.sorted { $0.value.until < $1.value.until }
       for (other, _) in own.dropLast(Self.ofReaderMax - 1) { kept[other] = nil }
       let size = kept.values.reduce(counting.size) { $0 + $1.counting.size }
-      if kept.count < Self.countMax, size <= Self.sizeMax { kept[key] = Kept(counting: counting, until: until) }
+      if kept.count < Self.countMax, size <= Self.sizeMax { kept[key] = (counting, until) }
     }
     Task { [weak self, time] in
       try? await time.sleep(until: until)  // no error: it is never cancelled
@@ -62,10 +54,9 @@ final class RunningQuestions: Sendable {
 
 extension RunningQuestions.Key {
   init(_ request: PageRequest) {
+    let query = request.http.query.filter { $0.name != "within" }.map { [$0.name, $0.value] }
     self.init(
       reader: request.reader?.name ?? "", scope: request.scope, path: request.http.path,
-      query: request.http.query.filter { $0.name != "within" }.map { [$0.name, $0.value] }.sorted {
-        $0.lexicographicallyPrecedes($1)
-      })
+      query: query.sorted { $0.lexicographicallyPrecedes($1) })
   }
 }
