@@ -77,7 +77,7 @@ const OUTCOMES = { done: "good", running: "good", accepted: "good", failed: "bad
 /** Commands are records of a table of their own: who sent one writes it, and the device answers in it. */
 function commandSection(commands) {
   if (commands.length === 0) return null;
-  const state = ({ fields }) => (fields.state ? h("span", { class: `tag ${OUTCOMES[fields.state] ?? ""}` }, String(fields.state)) : h("span", { class: "quiet" }, Number(fields.expires) < Date.now() ? "expired unanswered" : "not answered yet"));
+  const state = ({ fields, pending }) => (fields.state ? h("span", { class: `tag ${OUTCOMES[fields.state] ?? ""}` }, String(fields.state)) : h("span", { class: "quiet" }, Number(fields.expires) < Date.now() ? "expired unanswered" : pending ? "not fetched yet" : "not answered yet"));
   const result = ({ fields }) => {
     if (fields.result === undefined || fields.result === null) return "–";
     return typeof fields.result === "object" ? h("details", null, h("summary", { class: "line" }, oneLine(fields.result)), tree(fields.result)) : h("span", { class: "line" }, String(fields.result).slice(0, 2000));
@@ -91,7 +91,15 @@ function commandSection(commands) {
     { title: "Expires", narrow: true, cell: (one) => when(one.fields.expires) }], commands.toReversed()));
 }
 
-/** What the device keeps in tables, as it sent it last. */
+/** Where the server changed a record last: whether the device has that, and what it had before. */
+function onDevice({ pending, fetchedTime, reported, changedTime }) {
+  if (pending === undefined) return h("span", { class: "quiet" }, "the same");
+  if (!pending) return [h("span", { class: "tag good" }, "fetched"), fetchedTime && h("span", { class: "sub", title: time(fetchedTime) }, ago(fetchedTime))];
+  return [h("span", { class: "tag warn" }, "not fetched yet"), h("span", { class: "sub", title: time(changedTime) }, `wanted since ${ago(changedTime)}`),
+    reported && h("details", null, h("summary", { class: "line" }, `has ${oneLine(reported)}`), tree(reported))];
+}
+
+/** What the device keeps in tables, with the server's changes of it. */
 function recordSection(found, query) {
   const more = found.records.length === RECORDS;
   const records = found.records.filter((one) => ![COMMANDS, TAGS].includes(one.table));
@@ -99,7 +107,8 @@ function recordSection(found, query) {
   return section("Records", table("Records", [
     { title: "Record", narrow: true, cell: (one) => h("span", { class: "strong" }, one.id, h("span", { class: "sub" }, `${one.namespace}, ${one.table}`)) },
     { title: "Version", number: true, cell: (one) => count(one.version) }, { title: "Changed", narrow: true, cell: (one) => h("span", { title: time(one.changedTime) }, ago(one.changedTime)) },
-    { title: "Fields", wide: true, cell: (one) => h("details", null, h("summary", { class: "line" }, oneLine(one.fields)), tree(one.fields)) }], records),
+    { title: "Fields", wide: true, cell: (one) => h("details", null, h("summary", { class: "line" }, oneLine(one.fields)), tree(one.fields)) },
+    { title: "On the device", narrow: true, cell: onDevice }], records),
   more && h("p", { class: "pages" }, h("button", { type: "button", onclick: () => go("/device", { ...Object.fromEntries(query), records: found.next }) }, "Further records")));
 }
 

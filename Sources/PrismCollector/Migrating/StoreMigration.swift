@@ -167,7 +167,7 @@ enum CarriedSource {
   static let deadline: Duration = .seconds(86_400)
 
   private enum Column: String, SQLiteColumn, CaseIterable {
-    case c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11
+    case c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13
   }
 
   /// A collector may not start with it any more. A database says nothing of it.

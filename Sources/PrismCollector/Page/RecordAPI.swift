@@ -26,7 +26,13 @@ struct RecordAPI: PageAnswers {
   func get(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let (place, id) = (try Self.place(request), try Self.id(request))
     let found = try await api.ask { () throws(StoreFailure) in try await api.collector.store.record(id, of: place) }
-    guard let record = found else { throw CollectorRefusal(404, "there is no record of this id") }
+    guard let record = found else {
+      let isPending = try await api.ask { () throws(StoreFailure) in
+        try await api.collector.store.isDeletionPending(id, of: place)
+      }
+      let deletion = isPending ? "; it is deleted, and its device has not fetched that yet" : ""
+      throw CollectorRefusal(404, "there is no record of this id\(deletion)")
+    }
     guard request.http.header("if-none-match").map({ Self.tags($0)?.contains(record.tag) ?? true }) != true else {
       return HTTPResponse(status: 304, headers: [("ETag", record.tag)])
     }
@@ -36,7 +42,7 @@ struct RecordAPI: PageAnswers {
   private static func response(_ record: CollectedRecord, status: Int) -> HTTPResponse {
     HTTPResponse(
       status: status, headers: [("Content-Type", "application/json"), ("ETag", record.tag)],
-      body: record.jsonText + [UInt8(ascii: "\n")])
+      body: record.fetchedText + [UInt8(ascii: "\n")])
   }
 
   // MARK: Changing

@@ -23,6 +23,8 @@ struct CollectedRecord: Sendable, Equatable {
   var sequence: Int64 = 0
   /// The number with which the server made it; 0: a device did.
   var insertSequence: Int64 = 0
+  /// Of the server's newest change, by its device.
+  var fetch = RecordFetch()
 
   /// The id by which the server knows it.
   var serverID: String { isNamed ? id : String(number) }
@@ -37,7 +39,17 @@ struct CollectedRecord: Sendable, Equatable {
     return head.bytes.dropLast() + Array(#","fields":"#.utf8) + fields + [UInt8(ascii: "}")]
   }
 
-  /// The `ETag`: another one for another text.
+  /// The same with what its device has in force, where the server changed it last.
+  var fetchedText: [UInt8] {
+    guard sequence > 0, !device.isEmpty else { return jsonText }
+    let isPending = sequence > fetch.position
+    var text = jsonText.dropLast() + Array(#","pending":\#(isPending)"#.utf8)
+    if isPending, let reported = fetch.reported { text += Array(#","reported":"#.utf8) + reported }
+    if !isPending, fetch.time > 0 { text += Array(#","fetchedTime":\#(fetch.time)"#.utf8) }
+    return text + [UInt8(ascii: "}")]
+  }
+
+  /// The `ETag`: another one for another change. A device that fetches the record changes nothing of it.
   var tag: String {
     let digest = (try? Hashing.sha256(jsonText)) ?? []  // without memory: a tag that matches no other
     return "\"\(digest.isEmpty ? String(UInt64.random(in: 0 ... .max)) : Hex.encode(Array(digest.prefix(16))))\""

@@ -12,7 +12,7 @@ extension Collector {
 
   /// A page as JSON. - Parameter next: the `after` of the following one; nil: there is no further one.
   static func response(_ page: [CollectedRecord], next: Int64?) -> HTTPResponse {
-    var body = Array(#"{"records":["#.utf8) + page.map(\.jsonText).joined(separator: [UInt8(ascii: ",")])
+    var body = Array(#"{"records":["#.utf8) + page.map(\.fetchedText).joined(separator: [UInt8(ascii: ",")])
     body += Array("],\"next\":\(next.map { String($0) } ?? "null")}\n".utf8)
     return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body)
   }

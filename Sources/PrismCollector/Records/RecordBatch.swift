@@ -29,7 +29,8 @@ struct RecordBatch {
 
   /// Of a record that has no number yet.
   private enum NewColumn: String, SQLiteColumn {
-    case namespace, tab, device, id, fields, version, changedTime, receivedTime, isNamed, seq, insertSeq
+    case namespace, tab, device, id, fields, version, changedTime, receivedTime, isNamed, seq, insertSeq, reported,
+      fetchedTime
   }
 
   private enum GivenColumn: String, SQLiteColumn {
@@ -154,6 +155,7 @@ struct RecordBatch {
         return cell.deletion.map { $0.isNamed ? operation.key : String($0.number) }
       }
       cell.record?.sequence = number
+      cell.record?.fetch = RecordFetch(reported: operation.fields?.bytes)
       if operation.kind == .delete { cell.record?.insertSequence = number }
       return nil
     }
@@ -194,6 +196,7 @@ struct RecordBatch {
       try load([key], withDeletions: true)
       numbered[record.number] = key
     }
+    let fetched = owner.isEmpty ? 0 : try tables.positions.position(of: place(table))
     // One block of numbers: the rows of the sequence and the table are written once.
     var last: Int64?
     var (results, keys): ([RecordChanged], [Key]) = ([], [])
@@ -219,18 +222,23 @@ struct RecordBatch {
       last = end
       let number = end - Int64(changes.count - 1 - index)
       if fields == nil, known?.number == 0 { try write() }
-      results.append(make(key, fields, number: number))
+      results.append(make(key, fields, number: number, fetched: fetched))
     }
     try write()
     if results.contains(.deleted) { try tables.forgetDeletions(of: place(table)) }
     return .success(
       zip(results, keys).map { result, key in
-        if case .stored(_, let wasMade) = result { .stored(cells[key]?.record, wasMade: wasMade) } else { result }
+        guard case .stored(_, let wasMade) = result else { return result }
+        var record = cells[key]?.record
+        record?.fetch.position = fetched
+        return .stored(record, wasMade: wasMade)
       })
   }
 
-  /// - Parameter number: of the change.
-  private mutating func make(_ key: Key, _ fields: [UInt8]?, number: Int64) -> RecordChanged {
+  /// - Parameters:
+  ///   - number: of the change.
+  ///   - fetched: the newest change that the device has.
+  private mutating func make(_ key: Key, _ fields: [UInt8]?, number: Int64, fetched: Int64) -> RecordChanged {
     var cell = cells[key] ?? Cell()
     defer { cells[key] = cell }
     (cell.isChanged, cell.receivedTime) = (true, now)
@@ -244,6 +252,7 @@ struct RecordBatch {
       return .deleted
     }
     if var record = known {
+      record.fetch = RecordFetch(reported: record.fieldsThere(fetched: fetched))
       record.change(to: fields, now: now)
       record.sequence = number
       cell.record = record
@@ -305,6 +314,7 @@ struct RecordBatch {
     [
       namespace.text, record.table, owner, record.id, String(decoding: record.fields, as: UTF8.self), record.version,
       record.changedTime, received, record.isNamed, record.sequence, record.insertSequence,
+      record.fetch.reported.map { String(decoding: $0, as: UTF8.self) }, record.fetch.time,
     ]
   }
 }

@@ -16,6 +16,9 @@ protocol RecordStore: Sendable {
   /// A record by the id that its writer or device chose, or the server's; nil: there is no such record.
   func record(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> CollectedRecord?
 
+  /// Whether the record is deleted, and its device does not have that change.
+  func isDeletionPending(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> Bool
+
   /// Commands that did not change since, by namespace. - Parameter time: milliseconds since 1970.
   func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace]
 

@@ -14,9 +14,11 @@ extension RecordTables {
     case device = "t.device"
     case sequence = "t.seq"
     case floor = "t.floor"
+    case position = "t.fetched_seq"
   }
 
-  func news(to question: DownQuestion) throws -> RecordNews {
+  /// - Returns: with the position that the device says, if it is another one than before.
+  func news(to question: DownQuestion) throws -> (news: RecordNews, position: Int64?) {
     // The fleet's row sorts first.
     let found = try statements.first(
       of: TableColumn.self,
@@ -31,6 +33,15 @@ extension RecordTables {
     let base = found?.int64(.base) ?? 0
     let (newest, floor) = (max(found?.int64(.newest) ?? 0, base), max(found?.int64(.floor) ?? 0, base))
     let known = found?.integer(.sequence)
+    // A number that was never given says nothing.
+    let position = question.after.flatMap { $0 <= newest ? $0 : nil } ?? 0
+    let isOther = device != nil && known.map { min($0, position) != found?.int64(.position) } ?? false
+    return (try news(to: question, place, known: known, newest: newest, floor: floor), isOther ? position : nil)
+  }
+
+  private func news(
+    to question: DownQuestion, _ place: RecordPlace, known: Int64?, newest: Int64, floor: Int64
+  ) throws -> RecordNews {
     guard let after = question.after, after <= newest, after >= floor else {
       return .all(place, sequence: known ?? newest)
     }

@@ -9,6 +9,7 @@ extension RecordTables {
       [
         row.int64(.number), text(.namespace), text(.tab), text(.device), text(.id), text(.fields), row.int64(.version),
         row.int64(.changedTime), row.int64(.receivedTime), row.int64(.isNamed), row.int64(.seq), row.int64(.insertSeq),
+        nil as String?, 0,
       ], onConflict: "DO NOTHING")
   }
 
@@ -21,7 +22,7 @@ extension RecordTables {
       UPDATE sqlite_sequence SET seq = seq + \(1 << 20) WHERE name = 'records';
       REPLACE INTO record_sequences VALUES ('', \(now));
       INSERT OR IGNORE INTO record_tables
-        SELECT DISTINCT namespace, device, tab, \(now), 0 FROM records WHERE seq > 0 OR device = '';
+        SELECT DISTINCT namespace, device, tab, \(now), 0, 0 FROM records WHERE seq > 0 OR device = '';
       INSERT OR IGNORE INTO record_sequences SELECT DISTINCT namespace, \(now) FROM records WHERE seq > 0 OR device = '';
       """)
   }

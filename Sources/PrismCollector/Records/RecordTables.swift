@@ -14,7 +14,7 @@ struct RecordTables {
       [
         "server_id identity", "namespace text!", "tab text!", "device text!", "id text!", "fields text!",
         "version bigint!", "changed_time bigint!", "received_time bigint!", "is_named bigint!", "seq bigint!",
-        "insert_seq bigint!",
+        "insert_seq bigint!", "reported text", "fetched_time bigint!=0",
       ], key: nil),
     SQLTable(
       "record_answers", ["stream bigint!", "packet bytes!", "answer text!", "received_time bigint!"],
@@ -26,7 +26,8 @@ struct RecordTables {
         "changed_time bigint!", "seq bigint!",
       ], key: "namespace, tab, device, id"),
     SQLTable(
-      "record_tables", ["namespace text!", "device text!", "tab text!", "seq bigint!", "floor bigint!"],
+      "record_tables",
+      ["namespace text!", "device text!", "tab text!", "seq bigint!", "floor bigint!", "fetched_seq bigint!=0"],
       key: "namespace, device, tab"),
     // The row without a namespace: numbers up to this one were given by a database that is gone (docs/backup.md).
     SQLTable("record_sequences", ["namespace text!", "seq bigint!"], key: "namespace"),
@@ -47,11 +48,15 @@ struct RecordTables {
   enum Column: String, SQLiteColumn {
     case number = "server_id"
     case namespace, tab, device, id, fields, version, changedTime, receivedTime, isNamed, seq, insertSeq
+    // Since 0.3.0: a database that was set aside may lack them.
+    case reported, fetchedTime
   }
 
   private enum AnswerColumn: String, SQLiteColumn { case stream, packet, answer, receivedTime }
 
   let statements: SQLStatements
+
+  var positions: RecordPositions { RecordPositions(statements: statements) }
 
   init(_ driver: any SQLDriver) { statements = SQLStatements(driver: driver) }
 
@@ -64,10 +69,10 @@ struct RecordTables {
     if id.isNumber, let number = Int64(id.text) {
       let found = try statements.first(
         of: Column.self, "\(scope) AND server_id = $4 AND is_named = 0", values + [number])
-      if let found { return CollectedRecord(found) }
+      if let found { return try CollectedRecord(found).map { try positions.fetches(of: [$0])[0] } }
     }
     return try statements.first(of: Column.self, "\(scope) AND id = $4", values + [id.text])
-      .flatMap(CollectedRecord.init)
+      .flatMap(CollectedRecord.init).map { try positions.fetches(of: [$0])[0] }
   }
 
   func page(_ filter: RecordFilter) throws -> [CollectedRecord] {
@@ -92,7 +97,7 @@ struct RecordTables {
       guard found.count == count, let last = found.last?.int64(.number) else { break }
       values[values.count - 1] = last
     }
-    return records
+    return try positions.fetches(of: records)
   }
 
   private enum TagColumn: String, SQLiteColumn { case namespace, device, id, fields }
@@ -150,7 +155,7 @@ struct RecordTables {
     guard let number else { throw StoreFailure.unavailable("the sequence of \(place.namespace) gave no number") }
     try statements.run(
       """
-      INSERT INTO record_tables (namespace, device, tab, seq, floor) VALUES ($1, $2, $3, $4, 0)
+      INSERT INTO record_tables (namespace, device, tab, seq, floor, fetched_seq) VALUES ($1, $2, $3, $4, 0, 0)
       ON CONFLICT (namespace, device, tab) DO UPDATE SET seq = excluded.seq
       """, [place.namespace.text, place.owner, place.table.text, number])
     return number
@@ -206,8 +211,10 @@ struct RecordTables {
     _ packet: RecordPacket, _ id: PacketID, from stream: StreamID, number: Int64, now: Int64
   ) throws -> RecordApplied {
     try lock(stream.namespace, isShared: true)
+    let newest = try sequence(of: stream.namespace)
+    try positions.hear(packet.operations, from: stream, newest: newest, now: now)
     var batch = RecordBatch(self, stream.namespace, owner: stream.device, now: now)
-    var applied = try batch.carryOut(packet.operations, newest: try sequence(of: stream.namespace))
+    var applied = try batch.carryOut(packet.operations, newest: newest)
     applied.version = try version(for: stream)
     try statements.insert(
       AnswerColumn.self, into: "record_answers",
@@ -247,6 +254,7 @@ extension CollectedRecord {
       number: row.int64(.number), namespace: namespace, table: row.text(.tab), device: row.text(.device),
       id: row.text(.id), fields: Array(row.text(.fields).utf8), version: row.int64(.version),
       changedTime: row.int64(.changedTime), isNamed: row.int64(.isNamed) != 0, sequence: row.int64(.seq),
-      insertSequence: row.int64(.insertSeq))
+      insertSequence: row.int64(.insertSeq),
+      fetch: RecordFetch(time: row.int64(.fetchedTime), reported: row.string(.reported).map { Array($0.utf8) }))
   }
 }

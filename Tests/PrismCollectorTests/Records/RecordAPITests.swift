@@ -48,6 +48,30 @@ import Testing
     await rig.collector.close()
   }
 
+  @Test("a record of a device says whether the device has it, and a deleted one whether it has the deletion")
+  func fetched() async throws {
+    let (rig, device) = (try PageRig(), [(name: "device", value: "d")])
+    let put = await Self.ask(rig, .put, "/part/a", device, [Self.json], body: #"{"n":1}"#)
+    #expect(put.status == 201 && put.text.hasSuffix(#""fields":{"n":1},"pending":true}\#n"#), "\(put.text)")
+    func news(_ after: Int64) async throws {
+      _ = try await rig.collector.store.news(of: RecordRig.part, in: RecordRig.shop, for: "d", after: after)
+    }
+    try await news(1)
+    for path in ["/part/a", "/part"] {
+      let read = await Self.ask(rig, .get, path, device)
+      #expect(read.text.contains(#""pending":false,"fetchedTime":"#), "\(read.text)")
+    }
+    let same = await Self.ask(
+      rig, .put, "/part/a", device, [Self.json, ("if-match", put.tag ?? "")], body: #"{"n":1}"#)
+    #expect(same.status == 200 && same.text.contains(#""pending":false"#), "\(same.text)")
+    _ = await Self.ask(rig, .delete, "/part/a", device)
+    for (after, isPending) in [(1, true), (2, false)] as [(Int64, Bool)] {
+      try await news(after)
+      let gone = await Self.ask(rig, .get, "/part/a", device)
+      #expect(gone.status == 404 && gone.text.contains("has not fetched that yet") == isPending, "\(gone.text)")
+    }
+  }
+
   @Test("many lines are changes, and the first wrong one says how many were carried out")
   func manyLines() async throws {
     let rig = try PageRig()

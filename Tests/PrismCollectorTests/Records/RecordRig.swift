@@ -97,6 +97,22 @@ struct RecordRig {
       packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random), cipher: .aes128GCM, keyID: "main")
   }
 
+  /// The members by which the API says what the device has.
+  func fetch(_ id: String, fleet: Bool = false) async throws -> String {
+    let found = try await records.record(RecordID(id)!, of: fleet ? ofFleet : ofDevice)
+    let listed = try await list { $0.id == id }
+    guard let found, listed == [String(decoding: found.fetchedText, as: UTF8.self)] else { return "\(listed)" }
+    let json = try JSONValue(parsing: found.fetchedText)
+    return ["pending", "reported", "fetchedTime"].compactMap { name in json[name].map { "\(name)=\($0.text)" } }.joined(
+      separator: " ")
+  }
+
+  private func list(_ isWanted: (CollectedRecord) -> Bool) async throws -> [String] {
+    var filter = RecordFilter(scope: .everything, namespace: Self.shop, table: Self.part)
+    filter.limit = 1000
+    return try await store.records(filter).filter(isWanted).map { String(decoding: $0.fetchedText, as: UTF8.self) }
+  }
+
   func news(after: Int64?, device: String = "d") async throws -> RecordNews {
     try await records.news(of: Self.part, in: Self.shop, for: device, after: after)
   }

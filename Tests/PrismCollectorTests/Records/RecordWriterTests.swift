@@ -69,15 +69,17 @@ import Testing
     await store.close()
   }
 
-  @Test("a database that replaces a damaged one keeps the records, and every device gets all of them once more")
-  func damaged() async throws {
+  @Test(
+    "a database that replaces a damaged one keeps the records, and every device gets all of them once more",
+    arguments: ["", StoreRig.packetsOfFirstVersion])
+  func damaged(columns: String) async throws {
     let rig = StoreRig()
     rig.time.advance(by: .seconds(1))
     var store = try rig.sqlite()
     let place = RecordPlace(namespace: RecordRig.shop, table: RecordRig.part, device: nil)
     _ = try await store.change([RecordRig.put("a", 1), RecordRig.put("b", 2)], of: place, if: .always)
     await store.close()
-    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute("PRAGMA user_version = 7")
+    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(columns + "PRAGMA user_version = 99")
     store = try rig.sqlite()
     #expect(rig.logged.contains { $0.contains("database is damaged") })
     guard

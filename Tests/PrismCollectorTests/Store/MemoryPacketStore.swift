@@ -108,6 +108,7 @@ actor MemoryPacketStore: PacketStore, ReportQueries {
     _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
   ) async throws(RecordFailure) -> [RecordChanged] { throw .store(.rejected("no records")) }
   func record(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> CollectedRecord? { nil }
+  func isDeletionPending(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> Bool { false }
   func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace] { [] }
   func tags(of namespaces: [String]) async throws(StoreFailure) -> [CollectedTags] { [] }
   func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply { throw .rejected("no records") }

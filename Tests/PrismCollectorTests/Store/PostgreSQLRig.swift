@@ -16,7 +16,7 @@ struct PostgreSQLRig {
     ALTER TABLE output_dead RENAME COLUMN time TO noted;
     ALTER TABLE output_dead ALTER COLUMN noted TYPE timestamptz USING to_timestamp(noted / 1000.0),
       ALTER COLUMN is_requeued TYPE boolean USING is_requeued = 1, ALTER COLUMN is_requeued SET DEFAULT false;
-    \(StoreRig.fleetOfFirstVersion)
+    \(StoreRig.fleetOfFirstVersion) \(StoreRig.packetsOfFirstVersion)
     UPDATE prism_schema SET version = \(PostgreSQLSchema.firstVersion);
 
     """

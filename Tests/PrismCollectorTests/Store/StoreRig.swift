@@ -46,6 +46,12 @@ final class StoreRig: Sendable {
   static let fleetOfFirstVersion =
     "DROP TABLE device_facts; ALTER TABLE tokens DROP COLUMN tags; DROP TABLE notices; DROP TABLE notice_marks; DROP TABLE jobs; DROP TABLE job_devices; DROP TABLE trigger_windows; DROP TABLE trigger_devices;"
 
+  /// Takes the tables of packets and records back to those of version 0.2.0.
+  static let packetsOfFirstVersion = """
+    ALTER TABLE records DROP COLUMN reported; ALTER TABLE records DROP COLUMN fetched_time;
+    ALTER TABLE record_tables DROP COLUMN fetched_seq; ALTER TABLE output_dead DROP COLUMN is_delivered;
+    """
+
   enum Fleet: String, CaseIterable, Sendable { case sqlite, postgresql }
 
   /// Where what is known of the fleet is kept: all that open it share it.

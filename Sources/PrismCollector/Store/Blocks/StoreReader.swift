@@ -255,11 +255,27 @@ extension ReadStore {
   }
 
   func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply {
-    try await readers.records.read { tables in
-      RecordReply(
-        news: try tables.records.news(to: question), store: try tables.mark(),
-        isChainBroken: try question.lastPacket.map { try !tables.has($0, of: StreamID(question)) } ?? false)
+    let (reply, position) = try await readers.records.read { tables in
+      let (news, position) = try tables.records.news(to: question)
+      let isBroken = try question.lastPacket.map { try !tables.has($0, of: StreamID(question)) } ?? false
+      return (RecordReply(news: news, store: try tables.mark(), isChainBroken: isBroken), position)
     }
+    if let position {
+      let (place, own) = (
+        RecordPlace(namespace: question.namespace, table: question.table, device: question.deviceID),
+        await unixMilliseconds
+      )
+      // If it fails, the device says it again with its next question.
+      try? await changing("positions of devices are not kept", "positions of devices are kept again") { tables in
+        try tables.records.lock(place.namespace, isShared: true)
+        try tables.records.positions.hear(position, of: place, now: try tables.sharedTime() ?? own)
+      }
+    }
+    return reply
+  }
+
+  func isDeletionPending(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> Bool {
+    try await readers.records.read { try $0.records.positions.isDeletionPending(id, in: place) }
   }
 
   func readAll(of place: RecordPlace, _ take: @escaping @Sendable (DownLine) throws -> Void) async throws {

@@ -43,7 +43,7 @@ enum PostgreSQLSchema {
       DROP FUNCTION prism_id_start;
 
       """ + groups
-    ] + FleetSchema.migrations
+    ] + SchemaStep.postgreSQL
 
   /// The row of `store_mark` says who this store is (`StoreMark`). `facts` are those of the database's service, as in the store
   /// on SQLite (`ServiceFacts`). `outputs` has the leader's row, and `output_dead` dead letters (`DeadLetters`).
@@ -61,7 +61,7 @@ enum PostgreSQLSchema {
     CREATE TABLE outputs (output text PRIMARY KEY, cursor bigint NOT NULL, seen timestamptz NOT NULL,
       epoch bigint NOT NULL DEFAULT 0, beat bigint NOT NULL DEFAULT 0, is_free boolean NOT NULL DEFAULT false);
     CREATE TABLE output_dead (output text, report bigint, cause text NOT NULL, time bigint NOT NULL,
-      is_requeued bigint NOT NULL, PRIMARY KEY (output, report));
+      is_requeued bigint NOT NULL, is_delivered bigint NOT NULL DEFAULT 0, PRIMARY KEY (output, report));
     CREATE TABLE replicas (replica text PRIMARY KEY, seen timestamptz NOT NULL);
     CREATE TABLE streams (id bigint GENERATED ALWAYS AS IDENTITY UNIQUE, device text COLLATE "C", namespace text COLLATE "C",
       kind "char", last_packet uuid, packets bigint NOT NULL DEFAULT 0, ledger text, received timestamptz NOT NULL,

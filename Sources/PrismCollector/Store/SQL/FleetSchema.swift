@@ -4,6 +4,7 @@ import PrismSQLite
 enum FleetSchema {
   /// Of `fleet.db`. PostgreSQL's tables have the version of the whole schema there.
   private static var version: Int { firstVersion + steps.count }
+  private static let steps = SchemaStep.of(.fleet)
   /// The one of the first published version.
   private static let firstVersion = 2
 
@@ -48,12 +49,12 @@ enum FleetSchema {
       deviceFacts,
     ] + noticeTables + jobTables + triggerTables
 
-  private static let deviceFacts = SQLTable(
+  static let deviceFacts = SQLTable(
     "device_facts",
     ["device text!", "namespace text!", "app text!", "version text!", "crash_time bigint", "noted_time bigint!"],
     key: "device, namespace")
 
-  private static let noticeTables = [
+  static let noticeTables = [
     SQLTable(
       "notices",
       [
@@ -63,7 +64,7 @@ enum FleetSchema {
     SQLTable("notice_marks", ["name text!", "value bigint!"], key: "name"),
   ]
 
-  private static let jobTables = [
+  static let jobTables = [
     SQLTable(
       "jobs",
       [
@@ -76,18 +77,12 @@ enum FleetSchema {
       key: "job, device"),
   ]
 
-  private static let triggerTables = [
+  static let triggerTables = [
     SQLTable(
       "trigger_windows", ["namespace text!", "rule text!", "devices bigint!", "end_time bigint!"],
       key: "namespace, rule"),
     SQLTable(
       "trigger_devices", ["namespace text!", "rule text!", "device text!"], key: "namespace, rule, device"),
-  ]
-
-  /// Steps from the first version on, each to the version behind it.
-  private static let steps: [(tables: [SQLTable], sql: String)] = [
-    ([deviceFacts], "ALTER TABLE tokens ADD COLUMN tags text;\n"), (noticeTables, noticeIndexes),
-    (jobTables, jobIndexes), (triggerTables, ""),
   ]
 
   /// The devices that every collector asks for each 2 s: few of a fleet.
@@ -100,21 +95,19 @@ enum FleetSchema {
     CREATE INDEX configured_devices_time ON configured_devices (asked_time);
     """ + noticeIndexes + jobIndexes
 
-  private static let noticeIndexes = """
+  static let noticeIndexes = """
 
     CREATE INDEX notices_due ON notices (receiver, state, due_time);
     CREATE INDEX notices_time ON notices (time);
 
     """
 
-  private static let jobIndexes = """
+  static let jobIndexes = """
 
     CREATE INDEX job_devices_progress ON job_devices (job, progress, changed_time, device);
 
     """
 
-  /// The same steps of the whole schema there.
-  static let migrations = steps.map { $0.tables.map(\.postgreSQL).joined() + $0.sql }
   static let postgreSQL = tables.map(\.postgreSQL).joined() + indexes
 
   // MARK: SQLite
@@ -134,7 +127,7 @@ enum FleetSchema {
       if found == version { return }
       if found == 0 { try connection.execute(tables.map(\.sqlite).joined() + indexes) }
       for step in steps.dropFirst(found == 0 ? steps.count : found - firstVersion) {
-        try connection.execute(step.tables.map(\.sqlite).joined() + step.sql)
+        try connection.execute(step.sqlite)
       }
       try connection.execute("PRAGMA user_version = \(version)")
     }

@@ -1,4 +1,5 @@
-/// A table whose columns both databases have. A column is its name and its kind, with `!` where it is never NULL.
+/// A table whose columns both databases have. A column is its name and its kind, with `!` where it is never NULL, and
+/// `=0` where that is the value of rows that do not name it.
 struct SQLTable: Sendable {
   enum Kind: String {
     case text, bigint, bytes
@@ -23,7 +24,7 @@ struct SQLTable: Sendable {
       }
     }
   }
-  typealias Column = (name: String, kind: Kind, isRequired: Bool)
+  typealias Column = (name: String, kind: Kind, isRequired: Bool, isZero: Bool)
 
   let name: String
   let columns: [Column]
@@ -34,9 +35,9 @@ struct SQLTable: Sendable {
     (self.name, self.key) = (name, key)
     self.columns = columns.map { column in
       let words = column.split(separator: " ")
-      let kind = Kind(rawValue: words[1].filter { $0 != "!" })
+      let kind = Kind(rawValue: String(words[1].prefix { $0.isLetter }))
       guard words.count == 2, let kind else { preconditionFailure("\(column) is no column") }
-      return (String(words[0]), kind, words[1].hasSuffix("!"))
+      return (String(words[0]), kind, words[1].contains("!"), words[1].hasSuffix("=0"))
     }
   }
 
@@ -44,7 +45,9 @@ struct SQLTable: Sendable {
   var postgreSQL: String { statement(\.ofPostgreSQL) }
 
   private func statement(_ type: (Kind) -> String) -> String {
-    let lines = columns.map { "\($0.name) \(type($0.kind))\($0.isRequired ? " NOT NULL" : "")" }
+    let lines = columns.map {
+      "\($0.name) \(type($0.kind))\($0.isRequired ? " NOT NULL" : "")\($0.isZero ? " DEFAULT 0" : "")"
+    }
     let keys = key.map { ["PRIMARY KEY (\($0))"] } ?? []
     return "CREATE TABLE \(name) (\((lines + keys).joined(separator: ", ")));\n"
   }

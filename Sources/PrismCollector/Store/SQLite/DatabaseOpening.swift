@@ -85,7 +85,7 @@ struct DatabaseOpening {
     return database
   }
 
-  /// - Returns: whether it has tables, which are of this program's version.
+  /// - Returns: whether it has tables, which are of a published version up to this program's.
   /// - Throws: code −1 for another version; damage if the header has another version than the tables.
   @discardableResult
   static func hasTables(_ path: String, _ vfs: String?) throws(SQLiteError) -> Bool {
@@ -94,13 +94,16 @@ struct DatabaseOpening {
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name IN"
     if try connection.firstInt("\(tables) ('blocks', 'reports', 'packets')") ?? 0 == 0 { return false }
     let (header, known) = (Int64(try connection.version()), PacketSchema.version)
+    let isKnown = PacketSchema.firstVersion...known ~= header
     let hasFacts = try connection.firstInt("\(tables) ('facts')") == 1
     // The first build had no version at all.
-    let version = hasFacts ? try connection.firstInt("SELECT value FROM facts WHERE name = 'version'") ?? known : header
+    let version =
+      hasFacts
+      ? try connection.firstInt("SELECT value FROM facts WHERE name = 'version'") ?? (isKnown ? header : known) : header
     guard header == version, hasFacts || header == 0 else {
       throw .corrupt("the header has version \(header), the tables are of version \(version)")
     }
-    guard version != known else { return true }
+    if isKnown { return true }
     throw SQLiteError(
       code: -1,
       message: "\(path) is of version \(version), this prism-collector knows version \(known); "

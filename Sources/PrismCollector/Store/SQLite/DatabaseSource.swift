@@ -119,7 +119,12 @@ final class DatabaseSource {
 
   /// Every record that can be read.
   func forEachRecord(_ body: (SQLiteRow<RecordTables.Column>) -> Void) {
-    forEachRow(of: RecordTables.Column.self, "FROM records", order: "server_id") { body($0) }
+    forEachRow(
+      of: RecordTables.Column.self, "FROM records", list: RecordTables.Column.list(before: .reported),
+      order: "server_id"
+    ) {
+      body($0)
+    }
   }
 
   private enum PacketColumn: String, SQLiteColumn { case stream, packet, number, day }

@@ -18,9 +18,7 @@ final class PacketDatabase {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
     self.connection = connection
     try connection.execute(PacketSchema.settings)
-    if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
-      try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
-    }
+    try PacketSchema.prepare(connection)
     let driver = SQLiteDriver(connection)
     (tables, session) = (StoreTables(driver), SQLSession { driver })
     packer = try SQLiteError.packing { () throws(PacketError) in try RestPacker() }

@@ -1,8 +1,12 @@
 import PrismProtocol
+import PrismSQLite
 
 /// The tables of `collector.db`: who sent what, each packet once, in rows; the reports themselves in blocks.
 enum PacketSchema {
-  static let version: Int64 = 6
+  static let version = firstVersion + Int64(steps.count)
+  /// The one of 0.2.0.
+  static let firstVersion: Int64 = 6
+  private static let steps = SchemaStep.of(.packets)
   static let pageBytes = 8192
 
   static let sql = """
@@ -27,9 +31,22 @@ enum PacketSchema {
     \(RecordTables.sqlite)
     \(StoreMark.newInSQLite)
     CREATE TABLE output_dead (output TEXT, report INTEGER, cause TEXT NOT NULL, time INTEGER NOT NULL,
-      is_requeued INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (output, report)) WITHOUT ROWID;
+      is_requeued INTEGER NOT NULL DEFAULT 0, is_delivered INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (output, report)) WITHOUT ROWID;
     PRAGMA user_version = \(version);
     """
+
+  /// Makes the tables of a new file, or brings those of an earlier version to this one, in one transaction.
+  static func prepare(_ connection: SQLiteConnection) throws(SQLiteError) {
+    let isNew = try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0
+    let found = Int64(try connection.version())
+    guard isNew || firstVersion..<version ~= found else { return }
+    try connection.transaction { () throws(SQLiteError) in
+      if isNew { return try connection.execute(sql) }
+      for step in steps.dropFirst(Int(found - firstVersion)) { try connection.execute(step.sqlite) }
+      try connection.execute(
+        "UPDATE facts SET value = \(version) WHERE name = 'version'; PRAGMA user_version = \(version)")
+    }
+  }
 
   static let settings = """
     PRAGMA page_size = \(pageBytes);

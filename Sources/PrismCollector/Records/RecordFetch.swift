@@ -1,0 +1,94 @@
+import PrismPacket
+import PrismProtocol
+import PrismSQLite
+
+/// Whether a device has the server's newest change of its record, by what it said last.
+struct RecordFetch: Sendable, Equatable {
+  /// The device has the changes of the table up to this number.
+  var position: Int64 = 0
+  /// When it said first that it has this one; milliseconds since 1970. 0: it did not.
+  var time: Int64 = 0
+  /// The fields that it had before a change that it does not have; nil: it had no such record, or they are not known.
+  var reported: [UInt8]?
+}
+
+extension CollectedRecord {
+  /// The fields that the device has, if they are known.
+  func fieldsThere(fetched: Int64) -> [UInt8]? { sequence <= fetched ? fields : fetch.reported }
+}
+
+/// The positions of devices: `after` of their questions and operations (docs/records.md, "Desired and reported").
+struct RecordPositions {
+  let statements: SQLStatements
+
+  private static let scope = "namespace = $1 AND device = $2 AND tab = $3"
+
+  private enum PositionColumn: String, SQLiteColumn { case namespace, device, tab, seq, fetchedSeq }
+
+  private static func key(_ place: RecordPlace) -> [any SQLConvertible] {
+    [place.namespace.text, place.owner, place.table.text]
+  }
+
+  /// The newest change of the server's that the device has.
+  func position(of place: RecordPlace) throws -> Int64 {
+    try statements.integer("SELECT fetched_seq FROM record_tables WHERE \(Self.scope)", Self.key(place)) ?? 0
+  }
+
+  /// The records with the positions of their devices.
+  func fetches(of records: [CollectedRecord]) throws -> [CollectedRecord] {
+    let keys = Set(records.lazy.filter { $0.sequence > 0 && !$0.device.isEmpty }.map(Self.key))
+    guard !keys.isEmpty else { return records }
+    let rows = try statements.rows(
+      of: PositionColumn.self, from: "record_tables", key: ["namespace", "device", "tab"], in: Array(keys),
+      where: "fetched_seq > $1", [0])
+    let fetched = Dictionary(
+      rows.map { ([$0.text(.namespace), $0.text(.device), $0.text(.tab)], $0.int64(.fetchedSeq)) },
+      uniquingKeysWith: max)
+    return records.map { record in
+      var record = record
+      record.fetch.position = fetched[Self.key(record)] ?? 0
+      return record
+    }
+  }
+
+  private static func key(_ record: CollectedRecord) -> [String] {
+    [record.namespace.text, record.device, record.table]
+  }
+
+  /// Notes the position that a device said. - Parameters:
+  ///   - isOld: it may have been said before another one, as that of a packet that is sent again.
+  ///   - now: milliseconds since 1970.
+  func hear(_ after: Int64, of place: RecordPlace, isOld: Bool = false, now: Int64) throws {
+    let key = Self.key(place)
+    guard let row = try statements.first(of: PositionColumn.self, "FROM record_tables WHERE \(Self.scope)", key) else {
+      return
+    }
+    let (fetched, position) = (row.int64(.fetchedSeq), min(after, row.int64(.seq)))
+    guard isOld ? position > fetched : position != fetched else { return }
+    try statements.run("UPDATE record_tables SET fetched_seq = $4 WHERE \(Self.scope)", key + [position])
+    // A device that knows less than before lost its records: what it has is not known.
+    try statements.run(
+      """
+      UPDATE records SET fetched_time = $4, reported = NULL WHERE \(Self.scope) AND seq > $5 AND seq <= $6
+      """, key + [position > fetched ? now : 0, min(fetched, position), max(fetched, position)])
+  }
+
+  func hear(_ operations: [RecordOperation], from stream: StreamID, newest: Int64?, now: Int64) throws {
+    let said = operations.compactMap { one in one.after.map { (one.table, $0) } }.filter {
+      1...max(1, newest ?? 0) ~= $1
+    }
+    for (table, after) in Dictionary(said, uniquingKeysWith: max) {
+      let place = RecordPlace(namespace: stream.namespace, table: table, device: stream.device)
+      try hear(after, of: place, isOld: true, now: now)
+    }
+  }
+
+  /// Whether the record is deleted, and its device does not have that change.
+  func isDeletionPending(_ id: RecordID, in place: RecordPlace) throws -> Bool {
+    try statements.run(
+      """
+      SELECT 1 FROM deleted_records WHERE \(Self.scope) AND seq > $4
+        AND (id = $5 OR is_named = 0 AND CAST(server_id AS text) = $5)
+      """, Self.key(place) + [try position(of: place), id.text]) > 0
+  }
+}
