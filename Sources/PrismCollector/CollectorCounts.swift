@@ -223,8 +223,10 @@ final class CollectorCounts: Sendable {
     .init(
       "prism_collector_output_skipped_reports_total", .counter, "Reports deleted though an output had not taken them.",
       \.skipped),
-    .init("prism_collector_output_dead_reports", .gauge, "Dead letters of an output.") {
-      $0.figures.isLeading ? $0.figures.dead : nil
+    .init(
+      "prism_collector_output_dead_reports", .gauge, "Reports that an output refused, and whose dead letters are kept."
+    ) {
+      $0.figures.isLeading ? $0.figures.dead.reports : nil
     },
     .init(
       "prism_collector_output_holds", .gauge, "1: the output takes no reports now; the log and /readyz say why."

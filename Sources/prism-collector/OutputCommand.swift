@@ -41,7 +41,8 @@ private enum Outputs {
     usage: prism-collector output list | dead NAME | requeue NAME [FIRST [LAST]] | drop NAME [FIRST [LAST]] [--yes]
            [--json] [--config PATH | the flags of prism-collector]
 
-      list     outputs of the collector that runs: name, delivered, dead letters, failures, seconds of lag, why one holds
+      list     outputs of the collector that runs: name, delivered, refused reports that have dead letters, failures, seconds of
+               lag, why one holds
       dead     dead letters of an output: the report's id, when, whether it is to be handed on again, cause
       requeue  hands dead letters on again, those with an id from FIRST to LAST; without them all
       drop     gives dead letters up, and asks first; their reports stay stored

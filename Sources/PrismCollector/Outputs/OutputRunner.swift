@@ -6,7 +6,7 @@ actor OutputRunner {
     var delivered = 0
     /// Refused by the other side for good.
     var refused = 0
-    var dead = 0
+    var dead = DeadCount()
     var failures = 0
     /// Why it takes nothing now; nil: it takes reports.
     var holds: String?
@@ -91,7 +91,7 @@ actor OutputRunner {
         return .follows
       }
       try await handOnRequeued()
-      guard figures.dead < Self.deadMax else { return .failed(Self.tooManyDead) }
+      guard figures.dead.letters < Self.deadMax else { return .failed(Self.tooManyDead) }
       let from = if let cursor { cursor } else { try await source.cursor() }
       cursor = from
       let page = try await source.next(after: from, limit: output.batching.reportsMax)
@@ -144,7 +144,8 @@ actor OutputRunner {
     guard let first = refused.first else { return }
     let count = refused.count { !$0.isDelivered }
     figures.refused += count
-    figures.dead += refused.count
+    figures.dead.letters += refused.count
+    figures.dead.refused += count
     log.warning(
       "an output refuses reports for good: they are kept as its dead letters",
       ["output": name, "reports": String(count), "first": String(first.id), "cause": first.cause])
@@ -166,7 +167,8 @@ actor OutputRunner {
     if let lookedForRequeued, time.uptime - lookedForRequeued < Self.requeuedEvery { return }
     lookedForRequeued = time.uptime
     figures.dead = try await source.deadCount()
-    for dead in try await source.dead(after: 0, limit: 1000, onlyRequeued: true) {
+    let requeued = try await source.dead(after: 0, limit: 1000, onlyRequeued: true)
+    for dead in requeued {
       if let report = try await source.next(after: dead.id - 1, limit: 1).first(where: { $0.id == dead.id }) {
         let refused: [RefusedReport]
         do throws(OutputFailure) { refused = try await deliver([report]) } catch { return }  // its next page says why
@@ -177,7 +179,8 @@ actor OutputRunner {
       } else {
         log.warning("a dead letter's report is deleted", ["output": name, "report": String(dead.id)])
       }
-      figures.dead -= try await source.change(dead: dead.id...dead.id, .drop)
+      _ = try await source.change(dead: dead.id...dead.id, .drop)
     }
+    if !requeued.isEmpty { figures.dead = try await source.deadCount() }
   }
 }

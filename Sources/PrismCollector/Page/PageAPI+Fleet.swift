@@ -186,7 +186,7 @@ extension PageAPI {
       let lag = figures.waitingSince.map { max(0, now - $0) / 1000 }
       return JSONValue([
         "name": name, "leading": figures.isLeading, "delivered": figures.delivered, "refused": figures.refused,
-        "dead": figures.dead, "failures": figures.failures, "holds": figures.holds,
+        "dead": figures.dead.reports, "failures": figures.failures, "holds": figures.holds,
         "lagSeconds": figures.isLeading ? lag ?? 0 : nil as Int64?,
       ])
     }

@@ -11,7 +11,7 @@ protocol OutputSource: Sendable {
   func next(after id: Int64, limit: Int) async throws(StoreFailure) -> [StoredReport]
   /// Notes how far it came, and adds dead letters, in one commit: both survive a crash once this returns.
   func note(cursor id: Int64, refused: [RefusedReport]) async throws(StoreFailure)
-  func deadCount() async throws(StoreFailure) -> Int
+  func deadCount() async throws(StoreFailure) -> DeadCount
   /// Dead letters behind `id`, by ascending ids.
   /// - Parameter onlyRequeued: those that an operator hands on again.
   func dead(after id: Int64, limit: Int, onlyRequeued: Bool) async throws(StoreFailure) -> [DeadReport]
@@ -28,6 +28,16 @@ struct RefusedReport: Sendable, Equatable {
   /// The other side refused some of its request, and does not say which: as many of these count as refused, the others as
   /// delivered. All are kept.
   var isDelivered = false
+}
+
+/// The dead letters of an output.
+struct DeadCount: Sendable, Equatable {
+  var letters = 0
+  /// Those of reports that count as refused.
+  var refused = 0
+
+  /// The reports that were refused. The letter of any may be left where others of its request were dropped.
+  var reports: Int { max(refused, min(1, letters)) }
 }
 
 /// A dead letter of an output: its report stays in the store as long as any other.

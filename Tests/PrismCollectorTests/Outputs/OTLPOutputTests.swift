@@ -189,11 +189,11 @@ struct OTLPOutputTests {
     let (source, output) = (store.outputSource("x"), OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)")))
     let runner = OutputRunner("x", from: source, to: output, time: SystemTime(), log: rig.log)
     let running = Task { await runner.run() }
-    while await runner.figures.dead == 0 { await Task.yield() }
+    while await runner.figures.dead.letters == 0 { await Task.yield() }
     running.cancel()
     await running.value
     let figures = await runner.figures
-    #expect(figures.delivered == 49 && figures.refused == 1 && figures.dead == 50)
+    #expect(figures.delivered == 49 && figures.refused == 1 && figures.dead == DeadCount(letters: 50, refused: 1))
     let dead = try await source.dead(after: 0, limit: 100, onlyRequeued: false)
     #expect(dead.count == 50 && dead.allSatisfy { $0.cause.hasPrefix("1 of the 50 reports") })
     await server.stop()

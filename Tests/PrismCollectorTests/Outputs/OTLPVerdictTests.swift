@@ -111,7 +111,7 @@ struct OTLPVerdictTests {
     await running.value
     #expect(taken.withLock { $0 } == Array(1...20))
     let figures = await runner.figures
-    #expect(figures.holds == nil && figures.delivered == 20 && figures.dead == 0)
+    #expect(figures.holds == nil && figures.delivered == 20 && figures.dead.letters == 0)
     #expect(rig.logged.count { $0.contains("an output takes reports again") } == 1)
     await server.stop()
   }

@@ -126,6 +126,7 @@ actor MemoryOutputSource: OutputSource {
   private let store: MemoryPacketStore
   private var last: Int64 = 0
   private var letters: [DeadReport] = []
+  private var refused: Set<Int64> = []
 
   init(store: MemoryPacketStore) { self.store = store }
 
@@ -135,17 +136,21 @@ actor MemoryOutputSource: OutputSource {
     last = max(last, id)
     for one in refused {
       letters.removeAll { $0.id == one.id }
+      if one.isDelivered { self.refused.remove(one.id) } else { self.refused.insert(one.id) }
       letters.append(DeadReport(id: one.id, cause: one.cause, time: 0, isRequeued: false))
     }
   }
-  func deadCount() -> Int { letters.count }
+  func deadCount() -> DeadCount { DeadCount(letters: letters.count, refused: refused.count) }
   func dead(after id: Int64, limit: Int, onlyRequeued: Bool) -> [DeadReport] {
     let found = letters.filter { $0.id > id && ($0.isRequeued || !onlyRequeued) }.sorted { $0.id < $1.id }
     return Array(found.prefix(limit))
   }
   func change(dead ids: ClosedRange<Int64>, _ change: DeadChange) -> Int {
     let count = letters.count { ids.contains($0.id) }
-    if change == .drop { letters.removeAll { ids.contains($0.id) } }
+    if change == .drop {
+      letters.removeAll { ids.contains($0.id) }
+      refused = refused.filter { !ids.contains($0) }
+    }
     for index in letters.indices where ids.contains(letters[index].id) { letters[index].isRequeued = true }
     return count
   }

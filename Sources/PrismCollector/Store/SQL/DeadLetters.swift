@@ -3,7 +3,7 @@ import PrismSQLite
 /// The dead letters of one output, within a transaction. A report that is deleted leaves its dead letter behind, until that is
 /// handed on.
 struct DeadLetters {
-  private enum Column: String, SQLiteColumn { case output, report, cause, time, isRequeued }
+  private enum Column: String, SQLiteColumn { case output, report, cause, time, isRequeued, isDelivered }
 
   let statements: SQLStatements
   let output: String
@@ -11,12 +11,15 @@ struct DeadLetters {
   /// - Parameter time: milliseconds since 1970.
   func add(_ refused: [RefusedReport], time: Int64) throws {
     try statements.insert(
-      Column.self, into: "output_dead", rows: refused.map { [output, $0.id, $0.cause, time, 0] },
+      Column.self, into: "output_dead", rows: refused.map { [output, $0.id, $0.cause, time, 0, $0.isDelivered] },
       onConflict: Column.replacing(.output, .report))
   }
 
-  func count() throws -> Int {
-    Int(try statements.integer("SELECT count(*) FROM output_dead WHERE output = $1", [output]) ?? 0)
+  func count() throws -> DeadCount {
+    func count(_ condition: String) throws -> Int {
+      Int(try statements.integer("SELECT count(*) FROM output_dead WHERE output = $1 \(condition)", [output]) ?? 0)
+    }
+    return DeadCount(letters: try count(""), refused: try count("AND is_delivered = 0"))
   }
 
   func list(after id: Int64, limit: Int, onlyRequeued: Bool) throws -> [DeadReport] {
@@ -57,7 +60,7 @@ extension LetterSource {
     return try await asking { try body(DeadLetters(statements: $0, output: name)) }
   }
 
-  func deadCount() async throws(StoreFailure) -> Int { try await letters { try $0.count() } }
+  func deadCount() async throws(StoreFailure) -> DeadCount { try await letters { try $0.count() } }
 
   func dead(after id: Int64, limit: Int, onlyRequeued: Bool) async throws(StoreFailure) -> [DeadReport] {
     try await letters { try $0.list(after: id, limit: limit, onlyRequeued: onlyRequeued) }
