@@ -131,7 +131,11 @@ enum CommandSending {
   /// A record of a command for people.
   static func texts(_ record: JSONValue) -> [String?] {
     let fields = record["fields"]
-    let result = fields?["result"].map { $0.string ?? $0.text }
+    let answer =
+      fields?["name"]?.string == CommandName.ask.rawValue ? fields?["result"].flatMap { QuestionAnswer(json: $0) } : nil
+    let result =
+      answer.map { "\("report".counted($0.rows)), \($0.looked) looked at (ask --show)" }
+      ?? fields?["result"].map { $0.string ?? $0.text }
     let state = fields?["state"]?.string ?? "waiting"
     // Why one was refused or failed is shown whole.
     let isLong = state == "done" && result?.utf8.count ?? 0 > 120

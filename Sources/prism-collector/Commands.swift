@@ -78,7 +78,8 @@ private func backUp(_ options: CollectorOptions, to folder: String) throws(Fault
     throw .usage("backup is for SQLite; PostgreSQL has pg_dump and base backups (docs/backup.md)")
   }
   do { try StoreBackup(state: options.state).copy(to: folder) { print($0) } } catch {
-    throw .unavailable("backup: \(error)")
+    let isOfTarget = error is FileError || (error as? StoreBackup.Fault)?.isOfTarget == true
+    throw Fault(message: "backup: \(error)", exitCode: isOfTarget ? 73 : 69)
   }
 }
 

@@ -43,8 +43,14 @@ final class Listing {
   @discardableResult
   func add(_ value: JSONValue, _ texts: [String?]? = nil) -> Bool {
     if isJSON { return output.add(OutputText.json(value.text)) }
-    rows.append((texts ?? members.map { value.shown($0) }).map { ($0 ?? "").isEmpty ? "-" : $0!.printable })
+    let cells = (texts ?? members.map { value.shown($0) }).map { ($0 ?? "").isEmpty ? "-" : $0!.printable }
+    rows.append(cells.dropLast().map(Self.fitted) + cells.suffix(1))
     return rows.count <= Self.rowsMax || flush()
+  }
+
+  /// A sentence moves no column. An id stays whole: it is to be copied.
+  private static func fitted(_ cell: String) -> String {
+    cell.count > widthMax && cell.contains(" ") ? cell.prefix(widthMax - 1) + "…" : cell
   }
 
   /// - Returns: the exit code.

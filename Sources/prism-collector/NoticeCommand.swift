@@ -12,7 +12,7 @@ extension CollectorCommand {
     return try await line.ask { desk throws(Fault) in
       switch line.verb {
       case "list":
-        return Listing(line, "id time receiver state attempts result title").all(
+        return Listing(line, "id time receiver state attempts title result").all(
           try await desk.get("/notices", query: "limit=1000")["notices"])
       case "test":
         let notice = try await desk.post("/notices/test", ["receiver": .string(line.operands[0])])
@@ -29,8 +29,8 @@ private enum Notices {
     usage: prism-collector notice list | test RECEIVER | send ID | drop ID [--yes] [--json] [--config PATH |
            the flags of prism-collector]
 
-      list  the newest 1,000: id, when, receiver, state, attempts, the end of the last one, title; with --json a line of JSON
-            each
+      list  the newest 1,000: id, when, receiver, state, attempts, title, the end of the last one; with --json a line of JSON
+            each, with the whole title
       test  adds a notice that says that it is a test. The collector delivers it within seconds, if it runs
       send  sends a dead letter again
       drop  ends the attempts to deliver one, and asks first

@@ -1,4 +1,8 @@
 import Foundation
+import PrismBase
+import PrismPacket
+import PrismProtocol
+import PrismSQLite
 import PrismTestSupport
 import Testing
 
@@ -108,6 +112,50 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
     let done = try await Self.run(["erase", "--device", "d", "--yes"], in: folder)
     #expect(done.exitCode == 0 && done.output.contains("\"state\":\"done\""), "\(done.error)\(done.output)")
+  }
+
+  @Test("a backup over one that is there, and one into no folder, end with the code of what can't be made")
+  func backupTargets() async throws {
+    let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    #expect(try await Self.run(["backup", "\(folder)/copy"], in: folder).exitCode == 69, "there is no store yet")
+    _ = try await Self.run(["erase", "--device", "d", "--yes"], in: folder)
+    for (target, code) in [("copy", 0), ("copy", 73), ("main.key", 73)] as [(String, Int32)] {
+      let ran = try await Self.run(["backup", "\(folder)/\(target)"], in: folder)
+      #expect(ran.exitCode == code, "\(target): \(ran.error)")
+    }
+  }
+
+  @Test("a list has its columns below their titles, also behind a long sentence, and no sketch of a device's answer")
+  func columns() async throws {
+    let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    _ = try await Self.run(["erase", "--device", "d", "--yes"], in: folder)
+    var answer = QuestionAnswer()
+    (answer.rows, answer.looked) = (12, 40)
+    for value in 1...20 { answer.add(Double(value), to: "") }
+    let (asked, long) = (answer.json.text, String(repeating: "a long title ", count: 9))
+    try SQLiteConnection(.init(path: "\(folder)/state/collector.db")).execute(
+      """
+      INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq)
+      VALUES ('shop', 'prism.command', 'd', 'q1', '{"name":"ask","state":"done","result":\(asked)}', 1, 1, 1, 1, 1, 1)
+      """)
+    let words = ["--namespace", "shop", "--device", "d"]
+    let commands = try await Self.run(["command", "list"] + words, in: folder)
+    #expect(commands.output.hasSuffix("12 reports, 40 looked at (ask --show)\n"), "\(commands.output)\(commands.error)")
+    #expect(try await Self.run(["command", "list", "--json"] + words, in: folder).output.contains(asked))
+
+    let notices = [long, "short"].enumerated().map { place, title in
+      "('000000000000000\(place)', 'ops', 'e', 1, '{\"title\":\"\(title)\"}', 'dead', 1, 1, 'result: \(long)')"
+    }
+    try SQLiteConnection(.init(path: "\(folder)/state/fleet.db")).execute(
+      "INSERT INTO notices VALUES \(notices.joined(separator: ", "))")
+    let lines = try await Self.run(["notice", "list"], in: folder).lines
+    let places = lines.map { line in
+      ["RESULT", "result: "].compactMap { line.range(of: $0) }.first.map { line[..<$0.lowerBound].count }
+    }
+    #expect(lines.count == 3 && places[0] != nil && Set(places).count == 1, "\(lines)")
+    #expect(lines.count { $0.contains("…") } == 1 && lines[2].contains(long.dropLast()), "\(lines)")
   }
 
   @Test(

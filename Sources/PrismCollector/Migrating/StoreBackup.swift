@@ -7,6 +7,8 @@ public struct StoreBackup {
   /// Why nothing was copied or restored. `description` says what to do.
   public struct Fault: Error, CustomStringConvertible {
     public let description: String
+    /// The folder of the copies is not as it must be.
+    public var isOfTarget = false
   }
 
   /// Numbers of records and reports that a restored store passes over: it may have given them after the copy.
@@ -38,8 +40,12 @@ public struct StoreBackup {
   /// - Throws: `Fault`.
   public func copy(to folder: String, _ say: (String) -> Void) throws {
     try Folder.make(folder)
+    try Folder.sync(folder)  // it is a folder
     for name in Self.names where access("\(folder)/\(name)", F_OK) == 0 {
-      throw Fault(description: "\(folder)/\(name) is there already: name another folder, such as one with the date")
+      throw Fault(
+        description: "\(folder)/\(name) is there already: name another folder, such as one with the date",
+        isOfTarget: true
+      )
     }
     for name in Self.names {
       guard access("\(state)/\(name)", F_OK) == 0 else {

@@ -62,7 +62,7 @@ extension Command {
   private static let receiptsBytesMax = 64 * 1_048_576
 
   private static func settle(_ folder: String, _ invocation: Invocation) throws(Failure) {
-    let answers = try receipts(FilePath.joined(folder, CarriedAnswer.fileName))
+    let answers = try receipts(in: folder)
     var settled: [SettledReport] = []
     for first in stride(from: 0, to: answers.count, by: answersPerRequest) {
       let some = answers[first..<min(answers.count, first + answersPerRequest)]
@@ -76,9 +76,14 @@ extension Command {
     if settled.contains(where: { $0.state == "kept" }) { throw Failure(Failure.no, "") }
   }
 
-  private static func receipts(_ path: String) throws(Failure) -> [CarriedAnswer] {
+  private static func receipts(in folder: String) throws(Failure) -> [CarriedAnswer] {
+    let path = FilePath.joined(folder, CarriedAnswer.fileName)
     let bytes: [UInt8]
     do throws(FileError) { bytes = try SmallFile.read(path, bytesMax: receiptsBytesMax) } catch {
+      let names = try? Folder.names(in: folder)
+      if let names, !names.contains(where: { $0.hasSuffix(CarriedPacket.fileSuffix) || $0 == CarriedAnswer.fileName }) {
+        return []
+      }
       throw Failure(Failure.noInput, "\(error.description); prism-collector import writes it")
     }
     var answers: [CarriedAnswer] = []
@@ -129,7 +134,7 @@ private struct SettledText {
 
   init(_ settled: [SettledReport]) {
     guard !settled.isEmpty else {
-      text = "there are no receipts"
+      text = "nothing was carried in this folder, so there is nothing to settle"
       return
     }
     var lines: [String] = []
