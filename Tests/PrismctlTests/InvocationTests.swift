@@ -53,6 +53,34 @@ struct InvocationTests {
     #expect(watched == ["status", "doctor", "network", "explain", "trace", "dead list"])
   }
 
+  @Test("config check without a path prefers the installed file, and says which one it reads")
+  func checkedFile() throws {
+    let folder = TemporaryFolder()
+    try folder.write("", to: "prismd.yaml")
+    let (there, missing, trial) = (folder("prismd.yaml"), folder("none.yaml"), "/run/trial/prismd.yaml")
+    let given: [(String, String?, String, String)] = [
+      (there, nil, there, "\(there) is checked"), (missing, nil, missing, "\(missing) is checked"),
+      (missing, trial, trial, "\(trial) is checked"),
+      (there, trial, there, "\(there) is checked; for the prismd --dev that runs: prismctl config check \(trial)"),
+    ]
+    for (installed, trial, path, note) in given {
+      let file = CheckedFile(installed: installed, trial: trial)
+      #expect(file.path == path && file.note == note)
+    }
+  }
+
+  @Test("a folder in which nothing was carried has nothing to settle, and receipts that are missing are a fault")
+  @MainActor func settled() throws {
+    let folder = TemporaryFolder()
+    let empty = try Self.ran(["carry", "--settle", folder.path])
+    #expect(empty.exitCode == 0 && empty.output.contains("nothing to settle"), "\(empty.output)")
+    try folder.write("", to: "shop-meta-1.packet")
+    for path in [folder.path, folder("none")] {
+      let ran = try Self.ran(["carry", "--settle", path])
+      #expect(ran.exitCode == 66 && ran.output.contains("prism-collector import"), "\(ran.output)")
+    }
+  }
+
   @Test("the manual has every exit code of the overview, and each is one that a command gives")
   @MainActor func exitCodes() throws {
     let page = try HeldFile.text("docs/man/prismctl.1")

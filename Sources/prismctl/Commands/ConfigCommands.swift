@@ -6,12 +6,12 @@ import PrismProtocol
 extension Command {
   static let configCheck = Command(
     words: ["config", "check"],
-    summary: "print every fault of the files at PATH, else of `prismd --dev`, else of /etc/prism; starts nothing",
+    summary: "print every fault of the files at PATH, else of /etc/prism, else of `prismd --dev`; starts nothing",
     operands: ["[PATH]"], options: [Option("--json", nil, "one JSON document")],
     sockets: [],
     example: "prismctl config check /etc/prism/prismd.yaml"
   ) { invocation throws(Failure) in
-    let path = invocation.operands.first ?? DevelopmentFolder.running?.configuration ?? "/etc/prism/prismd.yaml"
+    let path = invocation.operands.first ?? CheckedFile(installed: "/etc/prism/prismd.yaml").said
     guard invocation.has("--json") else {
       let loaded = try load(path)
       let daemon = loaded.snapshot.daemon
@@ -78,5 +78,25 @@ extension Command {
       for fault in error.faults { print(fault) }
       throw Failure(Failure.configuration, "")
     }
+  }
+}
+
+/// The file that `config check` reads without a path: the installed one where it can be read, else that of a trial.
+struct CheckedFile {
+  let path: String
+  private let trial: String?
+
+  init(installed: String, trial: String? = DevelopmentFolder.running?.configuration) {
+    let isThere = access(installed, R_OK) == 0
+    (path, self.trial) = (isThere ? installed : trial ?? installed, isThere ? trial : nil)
+  }
+
+  var note: String {
+    "\(path) is checked" + (trial.map { "; for the prismd --dev that runs: prismctl config check \($0)" } ?? "")
+  }
+
+  fileprivate var said: String {
+    Terminal.note(note)
+    return path
   }
 }
