@@ -61,7 +61,7 @@ struct RecordBatch {
 
   private func find(_ keys: [Key]) throws -> [Key: (record: CollectedRecord, receivedTime: Int64)] {
     let rows = try tables.statements.rows(
-      of: RecordTables.Column.self, from: "records", key: ["tab", "id"], in: keys.map { [$0.table.text, $0.id] },
+      of: RecordTables.ReadColumn.self, from: "records", key: ["tab", "id"], in: keys.map { [$0.table.text, $0.id] },
       where: Self.scope, [namespace.text, owner])
     return rows.reduce(into: [:]) { found, row in
       guard let record = CollectedRecord(row), let key = Self.key(record.table, record.id) else { return }
@@ -196,7 +196,6 @@ struct RecordBatch {
       try load([key], withDeletions: true)
       numbered[record.number] = key
     }
-    let fetched = owner.isEmpty ? 0 : try tables.positions.position(of: place(table))
     // One block of numbers: the rows of the sequence and the table are written once.
     var last: Int64?
     var (results, keys): ([RecordChanged], [Key]) = ([], [])
@@ -222,23 +221,18 @@ struct RecordBatch {
       last = end
       let number = end - Int64(changes.count - 1 - index)
       if fields == nil, known?.number == 0 { try write() }
-      results.append(make(key, fields, number: number, fetched: fetched))
+      results.append(make(key, fields, number: number))
     }
     try write()
     if results.contains(.deleted) { try tables.forgetDeletions(of: place(table)) }
     return .success(
       zip(results, keys).map { result, key in
-        guard case .stored(_, let wasMade) = result else { return result }
-        var record = cells[key]?.record
-        record?.fetch.position = fetched
-        return .stored(record, wasMade: wasMade)
+        if case .stored(_, let wasMade) = result { .stored(cells[key]?.record, wasMade: wasMade) } else { result }
       })
   }
 
-  /// - Parameters:
-  ///   - number: of the change.
-  ///   - fetched: the newest change that the device has.
-  private mutating func make(_ key: Key, _ fields: [UInt8]?, number: Int64, fetched: Int64) -> RecordChanged {
+  /// - Parameter number: of the change.
+  private mutating func make(_ key: Key, _ fields: [UInt8]?, number: Int64) -> RecordChanged {
     var cell = cells[key] ?? Cell()
     defer { cells[key] = cell }
     (cell.isChanged, cell.receivedTime) = (true, now)
@@ -252,7 +246,7 @@ struct RecordBatch {
       return .deleted
     }
     if var record = known {
-      record.fetch = RecordFetch(reported: record.fieldsThere(fetched: fetched))
+      record.fetch = RecordFetch(position: record.fetch.position, reported: record.fieldsThere)
       record.change(to: fields, now: now)
       record.sequence = number
       cell.record = record

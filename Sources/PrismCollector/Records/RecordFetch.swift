@@ -14,7 +14,7 @@ struct RecordFetch: Sendable, Equatable {
 
 extension CollectedRecord {
   /// The fields that the device has, if they are known.
-  func fieldsThere(fetched: Int64) -> [UInt8]? { sequence <= fetched ? fields : fetch.reported }
+  var fieldsThere: [UInt8]? { sequence <= fetch.position ? fields : fetch.reported }
 }
 
 /// The positions of devices: `after` of their questions and operations (docs/records.md, "Desired and reported").
@@ -23,36 +23,10 @@ struct RecordPositions {
 
   private static let scope = "namespace = $1 AND device = $2 AND tab = $3"
 
-  private enum PositionColumn: String, SQLiteColumn { case namespace, device, tab, seq, fetchedSeq }
+  private enum PositionColumn: String, SQLiteColumn { case seq, fetchedSeq }
 
   private static func key(_ place: RecordPlace) -> [any SQLConvertible] {
     [place.namespace.text, place.owner, place.table.text]
-  }
-
-  /// The newest change of the server's that the device has.
-  func position(of place: RecordPlace) throws -> Int64 {
-    try statements.integer("SELECT fetched_seq FROM record_tables WHERE \(Self.scope)", Self.key(place)) ?? 0
-  }
-
-  /// The records with the positions of their devices.
-  func fetches(of records: [CollectedRecord]) throws -> [CollectedRecord] {
-    let keys = Set(records.lazy.filter { $0.sequence > 0 && !$0.device.isEmpty }.map(Self.key))
-    guard !keys.isEmpty else { return records }
-    let rows = try statements.rows(
-      of: PositionColumn.self, from: "record_tables", key: ["namespace", "device", "tab"], in: Array(keys),
-      where: "fetched_seq > $1", [0])
-    let fetched = Dictionary(
-      rows.map { ([$0.text(.namespace), $0.text(.device), $0.text(.tab)], $0.int64(.fetchedSeq)) },
-      uniquingKeysWith: max)
-    return records.map { record in
-      var record = record
-      record.fetch.position = fetched[Self.key(record)] ?? 0
-      return record
-    }
-  }
-
-  private static func key(_ record: CollectedRecord) -> [String] {
-    [record.namespace.text, record.device, record.table]
   }
 
   /// Notes the position that a device said. - Parameters:
@@ -87,8 +61,8 @@ struct RecordPositions {
   func isDeletionPending(_ id: RecordID, in place: RecordPlace) throws -> Bool {
     try statements.run(
       """
-      SELECT 1 FROM deleted_records WHERE \(Self.scope) AND seq > $4
-        AND (id = $5 OR is_named = 0 AND CAST(server_id AS text) = $5)
-      """, Self.key(place) + [try position(of: place), id.text]) > 0
+      SELECT 1 FROM deleted_records WHERE \(Self.scope) AND (id = $4 OR is_named = 0 AND CAST(server_id AS text) = $4)
+        AND seq > (SELECT fetched_seq FROM record_tables WHERE \(Self.scope))
+      """, Self.key(place) + [id.text]) > 0
   }
 }

@@ -48,8 +48,19 @@ struct RecordTables {
   enum Column: String, SQLiteColumn {
     case number = "server_id"
     case namespace, tab, device, id, fields, version, changedTime, receivedTime, isNamed, seq, insertSeq
-    // Since 0.3.0: a database that was set aside may lack them.
+    // A database of 0.2.0 that was set aside lacks them.
     case reported, fetchedTime
+  }
+
+  /// The same, and the position of its device.
+  enum ReadColumn: String, SQLiteColumn {
+    case number = "server_id"
+    case namespace, tab, device, id, fields, version, changedTime, receivedTime, isNamed, seq, insertSeq, reported,
+      fetchedTime
+    case position = """
+      (SELECT fetched_seq FROM record_tables t
+      WHERE t.namespace = records.namespace AND t.device = records.device AND t.tab = records.tab)
+      """
   }
 
   private enum AnswerColumn: String, SQLiteColumn { case stream, packet, answer, receivedTime }
@@ -68,11 +79,11 @@ struct RecordTables {
     let values: [any SQLConvertible] = [place.namespace.text, place.table.text, place.owner]
     if id.isNumber, let number = Int64(id.text) {
       let found = try statements.first(
-        of: Column.self, "\(scope) AND server_id = $4 AND is_named = 0", values + [number])
-      if let found { return try CollectedRecord(found).map { try positions.fetches(of: [$0])[0] } }
+        of: ReadColumn.self, "\(scope) AND server_id = $4 AND is_named = 0", values + [number])
+      if let found { return CollectedRecord(found) }
     }
-    return try statements.first(of: Column.self, "\(scope) AND id = $4", values + [id.text])
-      .flatMap(CollectedRecord.init).map { try positions.fetches(of: [$0])[0] }
+    return try statements.first(of: ReadColumn.self, "\(scope) AND id = $4", values + [id.text])
+      .flatMap(CollectedRecord.init)
   }
 
   func page(_ filter: RecordFilter) throws -> [CollectedRecord] {
@@ -89,7 +100,7 @@ struct RecordTables {
     while records.count < filter.limit, bytes < RecordFilter.bytesMax {
       let count = min(Self.pageMax, filter.limit - records.count)
       let found = try statements.rows(
-        of: Column.self,
+        of: ReadColumn.self,
         "FROM records WHERE \(conditions.joined(separator: " AND ")) ORDER BY server_id LIMIT \(count)", values)
       let page = found.compactMap { CollectedRecord($0) }
       records += page
@@ -97,7 +108,7 @@ struct RecordTables {
       guard found.count == count, let last = found.last?.int64(.number) else { break }
       values[values.count - 1] = last
     }
-    return try positions.fetches(of: records)
+    return records
   }
 
   private enum TagColumn: String, SQLiteColumn { case namespace, device, id, fields }
@@ -248,13 +259,15 @@ struct RecordTables {
 
 extension CollectedRecord {
   /// nil: it is of a namespace that no longer can be one.
-  init?(_ row: SQLRow<RecordTables.Column>) {
+  init?(_ row: SQLRow<RecordTables.ReadColumn>) {
     guard let namespace = NamespaceName(row.text(.namespace)) else { return nil }
     self.init(
       number: row.int64(.number), namespace: namespace, table: row.text(.tab), device: row.text(.device),
       id: row.text(.id), fields: Array(row.text(.fields).utf8), version: row.int64(.version),
       changedTime: row.int64(.changedTime), isNamed: row.int64(.isNamed) != 0, sequence: row.int64(.seq),
       insertSequence: row.int64(.insertSeq),
-      fetch: RecordFetch(time: row.int64(.fetchedTime), reported: row.string(.reported).map { Array($0.utf8) }))
+      fetch: RecordFetch(
+        position: row.int64(.position), time: row.int64(.fetchedTime),
+        reported: row.string(.reported).map { Array($0.utf8) }))
   }
 }
