@@ -49,7 +49,7 @@ struct CrashReport: Sendable {
     origin = Origin(word)
     identity = [device, namespace, word(["SYS_PEER_UID"]), stored.reportID, origin.app, origin.version].hashValue
     let (repeats, share) = (max(1, meta["REPEAT_COUNT"]?.double ?? 1), meta["MONITOR_SAMPLE"]?.double ?? 1)
-    weight = Int(min(ReportCounting.weightMax, share > 0 && share < 1 ? repeats / share : repeats).rounded())
+    weight = Int(min(ReportGrouping.weightMax, share > 0 && share < 1 ? repeats / share : repeats).rounded())
     words = Self.words.compactMap { meta[$0]?.string }.filter { !$0.isEmpty }.map(Self.line)
     frames = CrashStack.frames(meta: meta, payload: stored.payload)
     rank = (frames.isEmpty ? 0 : 2) + (stored.payload == nil ? 0 : 1)

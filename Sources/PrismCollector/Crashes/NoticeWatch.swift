@@ -96,8 +96,8 @@ struct NoticeWatch: Sendable {
     (filter.type, filter.axis, filter.kind) = (receiver.countType, .received, "meta")
     (filter.since, filter.until) = (now - Int64(receiver.countMinutes) * 60_000, now + 1)
     let scan = ReportScan(queries: collector.store.queries, time: collector.time)
-    let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
-    let found = try await scan.counts(filter, grouping, .reports, within: nil).counts.reduce(0) { $0 + $1.count }
+    let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, countsRepeats: true)
+    let found = try await scan.counts(filter, grouping, within: nil).counts.reduce(0) { $0 + $1.count }
     let name = "\(Notice.Event.count.rawValue)/\(receiver.name)"
     let (mark, value): (Int64?, Int64) = (try await store.mark(name), found > receiver.countOver ? 1 : 0)
     guard mark ?? 0 != value else { return }

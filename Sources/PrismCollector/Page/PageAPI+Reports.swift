@@ -79,10 +79,12 @@ extension PageAPI {
 
   /// The next part of a question. It goes on where the same reader's same question came to, and begins where that is not known.
   private func counting(
-    _ request: PageRequest, _ figure: (ReportFilter) throws(CollectorRefusal) -> ReportCounting.Figure
+    _ request: PageRequest, numbersOf path: [String]? = nil
   ) async throws(CollectorRefusal) -> ReportCounting {
     let (wanted, key) = (try timed(request), RunningQuestions.Key(request))
-    let begun = ReportCounting(wanted, try grouping(request, wanted), try figure(wanted))
+    var grouping = try grouping(request, wanted)
+    grouping.countsRepeats = path == nil && wanted.type == ReportType.appCrash.text
+    let begun = ReportCounting(wanted, grouping, numbersOf: path)
     let budget = try request.number("within", in: 0...20_000) ?? 20_000
     let questions = collector.access.page.questions
     var counting = questions.take(key) ?? begun
@@ -109,7 +111,7 @@ extension PageAPI {
 
   /// `GET /histogram`: how many reports there were, by time and group. Of other types than crashes it counts rows.
   func histogram(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let counting = try await counting(request) { $0.type == ReportType.appCrash.text ? .reports : .rows }
+    let counting = try await counting(request)
     let counts = counting.counts
     let (groups, total) = Self.largest(counts)
     var cells: [Int64: [ExactText: Int]] = [:]
@@ -147,7 +149,7 @@ extension PageAPI {
       throw CollectorRefusal(400, "key: is missing; it names one field of the meta, as `ms` or `net.code`")
     }
     let path = try Self.path(key, "key")
-    let counting = try await counting(request) { _ in .numbers(path) }
+    let counting = try await counting(request, numbersOf: path)
     let numbers = counting.numbers
     let groups = Self.largest(numbers.map { ReportCount(time: 0, group: $0.group, count: $0.values.total) }).groups
     var (all, cells) = ([ExactText: NumberCounts](), [Int64: [ExactText: NumberCounts]]())

@@ -11,6 +11,13 @@ struct ReportGrouping: Sendable, Equatable {
   /// The width of a bucket of time in milliseconds, from 1 on.
   var bucketMilliseconds: Int64
   var key: Key = .nothing
+  /// Counts the reports that a row is for, as many as its `REPEAT_COUNT` says, in place of rows.
+  var countsRepeats = false
+
+  /// A row is for no more reports.
+  static let weightMax = 1_000_000.0
+
+  static func reports(_ repeats: Double?) -> Int { Int(max(1, min(weightMax, repeats ?? 1))) }
 
   /// One bucket for all time.
   static let wholeTime: Int64 = 1 << 62

@@ -11,11 +11,15 @@ import Testing
 @Suite("Questions that go on")
 struct RunningQuestionTests {
   private static let kinds: [StoreRig.Kind] = [.sqlite, .postgresql]
-  private static let questions: [(ReportGrouping.Key, ReportCounting.Figure, String?)] = [
-    (.nothing, .rows, nil), (.type, .rows, nil), (.device, .rows, "n >= 3"), (.meta(["w"]), .rows, nil),
-    (.type, .reports, nil), (.nothing, .numbers(["n"]), nil), (.meta(["w"]), .numbers(["n"]), "n < 17"),
-    (.namespace, .numbers(["none"]), nil),
+  private static let questions: [(ReportGrouping, [String]?, String?)] = [
+    (by(.nothing), nil, nil), (by(.type), nil, nil), (by(.device), nil, "n >= 3"), (by(.meta(["w"])), nil, nil),
+    (by(.type, countsRepeats: true), nil, nil), (by(.nothing), ["n"], nil), (by(.meta(["w"])), ["n"], "n < 17"),
+    (by(.namespace), ["none"], nil),
   ]
+
+  private static func by(_ key: ReportGrouping.Key, countsRepeats: Bool = false) -> ReportGrouping {
+    ReportGrouping(bucketMilliseconds: 4, key: key, countsRepeats: countsRepeats)
+  }
 
   private static func fill(_ store: any PacketStore) async throws {
     for round in 0..<6 {
@@ -32,11 +36,11 @@ struct RunningQuestionTests {
     let store = try await rig.store(kind)
     try await Self.fill(store)
     let (whole, small) = (store.queries, SmallWindows(inner: store.queries))
-    for (key, figure, condition) in Self.questions {
+    for (grouping, path, condition) in Self.questions {
       var filter = ReportFilter(scope: .everything)
       filter.metas = try condition.map { [try MetaCondition($0)] } ?? []
-      let grouping = ReportGrouping(bucketMilliseconds: 4, key: key)
-      var (one, many) = (ReportCounting(filter, grouping, figure), ReportCounting(filter, grouping, figure))
+      let question = ReportCounting(filter, grouping, numbersOf: path)
+      var (one, many) = (question, question)
       try await one.goOn(ReportScan(queries: whole, time: SystemTime()), within: .seconds(20))
       #expect(!one.goesOn && one.share == 1 && one.reach.since == nil)
       var (parts, shares) = (0, [0.0])
@@ -165,7 +169,7 @@ struct RunningQuestionTests {
   }
 
   private static let counting = ReportCounting(
-    ReportFilter(scope: .everything), ReportGrouping(bucketMilliseconds: 1), .numbers(["n"]))
+    ReportFilter(scope: .everything), ReportGrouping(bucketMilliseconds: 1), numbersOf: ["n"])
 
   private static func key(_ reader: String, _ word: String = "") -> RunningQuestions.Key {
     .init(reader: reader, scope: .everything, path: "/histogram", query: [["type", word]])
@@ -228,7 +232,7 @@ extension ReportScan {
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping
   ) async throws(StoreFailure) -> (numbers: [ReportNumbers], reach: Reach) {
-    var counting = ReportCounting(filter, grouping, .numbers(path))
+    var counting = ReportCounting(filter, grouping, numbersOf: path)
     try await counting.goOn(self, within: Self.countBudget)
     return (counting.numbers, counting.reach)
   }

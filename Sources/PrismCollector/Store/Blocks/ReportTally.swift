@@ -19,6 +19,7 @@ final class ReportTally {
   private let conditions: [FieldQuestion<Bool>]
   private let word: FieldQuestion<Int>?
   private let number: FieldQuestion<Double?>?
+  private let repeats: FieldQuestion<Double?>?
   /// Of a row of `reduce`.
   private let sketch: FieldQuestion<Sketch?>?
   private let members: MemberQuestions
@@ -38,6 +39,7 @@ final class ReportTally {
       word = nil
     }
     number = question.path.map { FieldQuestion(number: $0) }
+    repeats = grouping.countsRepeats ? FieldQuestion(number: ["REPEAT_COUNT"]) : nil
     sketch = question.path.map { path in
       FieldQuestion([ReportReduction.key, "fields", path.joined(separator: ".")], absent: nil) { field, text in
         (try? JSONValue(parsing: Array(field.bytes(in: text)))).flatMap { Sketch(json: $0) }
@@ -62,7 +64,7 @@ final class ReportTally {
       }
       let (numbers, sketches) = (try number?.answers(lines), try sketch?.answers(lines))
       guard number == nil || numbers != nil || sketches != nil else { return }
-      let groups = try word?.answers(lines)
+      let (groups, repeats) = (try word?.answers(lines), try repeats?.answers(lines))
       let values = try members.values(lines, hasTypes: grouping.key == .type)
       for run in wanted {
         let all = ids.contains(run.ids.lowerBound) && ids.contains(run.ids.upperBound)
@@ -77,7 +79,7 @@ final class ReportTally {
             if grouping.key == .type { group = words.number(of: type) }
           }
           if number == nil {
-            counted.change(time, grouping, group) { $0 += 1 }
+            counted.change(time, grouping, group) { $0 += ReportGrouping.reports(repeats?[line] ?? nil) }
           } else if let number = numbers?[line] {
             numbered.change(time, grouping, group) { $0.add(number) }
           } else if let sketch = sketches?[line] {
@@ -98,7 +100,7 @@ final class ReportTally {
 
   /// Counts a block's reports by its head alone. - Returns: false: the block must tell, and no report of it is counted yet.
   func add(_ head: BlockHead) -> Bool {
-    guard number == nil, word == nil, conditions.isEmpty, let ids = filter.ids, ids.contains(head.id),
+    guard number == nil, repeats == nil, word == nil, conditions.isEmpty, let ids = filter.ids, ids.contains(head.id),
       ids.contains(head.last)
     else { return false }
     let hasDevice = filter.device != nil || grouping.key == .device
@@ -238,7 +240,9 @@ private struct TallyTable<Element> {
 extension ReportGrouping {
   /// Whether the heads of blocks are mostly enough to count a filter's reports.
   func isOfHeads(_ filter: ReportFilter) -> Bool {
-    guard filter.metas.isEmpty, filter.device == nil, bucketMilliseconds >= BlockCounts.slot else { return false }
+    guard !countsRepeats, filter.metas.isEmpty, filter.device == nil, bucketMilliseconds >= BlockCounts.slot else {
+      return false
+    }
     switch key {
     case .nothing, .type, .namespace, .kind: return true
     case .device, .meta: return false
