@@ -94,8 +94,8 @@ function commandSection(commands) {
 /** Where the server changed a record last: whether the device has that, and what it had before. */
 function onDevice({ pending, fetchedTime, reported, changedTime }) {
   if (pending === undefined) return h("span", { class: "quiet" }, "the same");
-  if (!pending) return [h("span", { class: "tag good" }, "fetched"), fetchedTime && h("span", { class: "sub", title: time(fetchedTime) }, ago(fetchedTime))];
-  return [h("span", { class: "tag warn" }, "not fetched yet"), h("span", { class: "sub", title: time(changedTime) }, `wanted since ${ago(changedTime)}`),
+  if (!pending) return [h("span", { class: "tag good" }, "fetched"), fetchedTime && h("span", { class: "sub" }, time(fetchedTime))];
+  return [h("span", { class: "tag warn" }, "not fetched yet"), h("span", { class: "sub" }, `wanted since ${time(changedTime)}`),
     reported && h("details", null, h("summary", { class: "line" }, `has ${oneLine(reported)}`), tree(reported))];
 }
 

@@ -238,6 +238,13 @@ class Filling:
                 fields = {"title": HOSTILE if self.hostile else f"Till {place + 1}", "lanes": self.random.randint(1, 4), "open": place == 0}
                 self.database.execute("INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq) VALUES ('shop','till',?,?,?,?,?,?,0,0,0)",
                                       (name, f"till-{place + 1}", json.dumps(fields), place + 1, self.now - self.random.randint(0, DAY), self.now))
+        # The server changed two records of some devices last: they have the first change, and not the second.
+        wanted = {"title": HOSTILE if self.hostile else "Display", "brightness": 40}
+        for name in {names[0], "till-0001"}:
+            for number, fetched in [(1, self.now), (2, 0)]:
+                self.database.execute("INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq, reported, fetched_time) VALUES ('shop','setting',?,?,?,2,?,?,1,?,0,?,?)",
+                                      (name, f"display-{number}", json.dumps(wanted), self.now, self.now, number, json.dumps({**wanted, "brightness": 30}), fetched))
+            self.database.execute("INSERT INTO record_tables VALUES ('shop',?,'setting',2,0,1)", (name,))
 
     def commands(self, name):
         """As docs/records.md has them: name, arguments, and the device's answer."""

@@ -385,6 +385,12 @@ class FilledTests(PageCase):
         for record in records:
             if record["table"] != "prism.command":
                 self.assertIn(record["fields"]["title"], self.text())
+        rows = self.window.script("return [...document.querySelectorAll('section')].find((one) => one.querySelector('h2')?.textContent === 'Records').querySelectorAll('tbody tr').values().map((row) => row.innerText.replace(/\\s+/g, ' ')).toArray()")
+        found = {name: row for row in rows for name in ["display-1", "display-2"] if name in row}
+        self.assertIn("fetched", found["display-1"])
+        self.assertNotIn("not fetched yet", found["display-1"])
+        for word in ["not fetched yet", "wanted since", "brightness=30"]:
+            self.assertIn(word, found["display-2"])
 
     def test_a_device_shows_its_commands_the_newest_first_with_state_result_and_expiry(self):
         self.open("/device?id=till-0001")
