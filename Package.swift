@@ -56,7 +56,7 @@ let package = Package(
     .target(name: "CSymbols"),
 
     // The rooms. TidyTests holds each one's imports to a table.
-    library("PrismBase"),
+    library("PrismBase", ["CLinux"]),
     library("PrismProtocol", ["PrismBase"]),
     library("PrismPacket", ["PrismBase", "PrismProtocol", "CZlib", "CDeflate", "CZstd", "COpenSSL"]),
     library("PrismConfig", ["PrismBase", "PrismProtocol", "CYAML"]),

@@ -240,7 +240,7 @@ static int prism_forget_object(struct prism_loaded_object *object, size_t size, 
 /// they are used.
 static inline void prism_forget_code(void) { dl_iterate_phdr(prism_forget_object, 0); }
 
-// --- Signals (PrismLinux/Process) ---
+// --- Signals (PrismBase/System) ---
 
 /// The pipe that gets one byte for each caught signal. Each file that includes this has its own.
 static volatile int prism_signal_descriptor = -1;

@@ -83,14 +83,11 @@ private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ l
   let queue = DispatchQueue(label: "prism.collector.signals")
   do {
     let collector = try Collector(withConnections(options, log), log: log)
-    let sources = [SIGTERM, SIGINT, SIGUSR1].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+    let source = SignalPipe([SIGTERM, SIGINT, SIGUSR1]).map { signals in
+      let source = DispatchSource.makeReadSource(fileDescriptor: signals.descriptor, queue: queue)
       source.setEventHandler { @Sendable in
-        if number == SIGUSR1 {
-          Task { _ = StandardStreams.offer(await collector.metrics) }
-        } else {
-          continuation.yield()
+        for number in signals.read() {
+          if number != SIGUSR1 { continuation.yield() } else { Task { _ = StandardStreams.offer(await collector.metrics) } }
         }
       }
       source.activate()
@@ -107,7 +104,7 @@ private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ l
     for await _ in stops { break }
     notifier.stopping(status: "finishing requests")
     await server.stop()
-    for source in sources { source.cancel() }
+    source?.cancel()
     log.info("prism-collector stopped")
     return 0
   } catch let refusal as PostgreSQLSetup.Refusal {

@@ -22,6 +22,15 @@ import Testing
     return folder
   }
 
+  @Test("a collector that is asked to end as soon as it serves ends, each time") func endsAtOnce() async throws {
+    try await withHarness(namespaces: [:]) { harness in
+      for _ in 0..<8 {
+        try await harness.startCollector()
+        try await harness.endCollector(SIGTERM)
+      }
+    }
+  }
+
   @Test("check prints every fault with its file and line, and starts and makes nothing")
   func check() async throws {
     let folder = try Self.folder("lisn: 1\nretentionDay: 0\nkeys: [{id: main}]\nonLag: drop\n")

@@ -1,14 +1,9 @@
-import CLinux
 import Dispatch
 import Glibc
 import PrismBase
 
 /// SIGTERM and SIGINT ask for a stop, a second one of either ends the process at once; SIGHUP asks for a reload; SIGPIPE
 /// is ignored (prismd(8), "SIGNALS").
-///
-/// A handler writes each signal's number to a pipe. libdispatch's own signal sources read a signalfd, which reports
-/// only signals that the process's first thread blocks. If an ignored signal is not blocked, the kernel drops it, and
-/// whether that thread blocks signals depends on how it waits.
 public actor SignalMonitor {
   /// A stop for SIGTERM and SIGINT, a reload for SIGHUP.
   public enum Event: Sendable, Equatable { case stop, reload }
@@ -16,8 +11,8 @@ public actor SignalMonitor {
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.signals")
   private let handler: @Sendable (Event) -> Void
   private let exitNow: @Sendable (Int32) -> Void
-  /// The pipe's end that is read; nil: there is no pipe, and the signals end the process.
-  private let descriptor: Int32?
+  /// nil: the signals end the process.
+  private let pipe: SignalPipe?
   private var source: (any DispatchSourceRead)?
   private var isStopping = false
 
@@ -32,34 +27,20 @@ public actor SignalMonitor {
   init(exitNow: @escaping @Sendable (Int32) -> Void, handler: @escaping @Sendable (Event) -> Void) {
     (self.exitNow, self.handler) = (exitNow, handler)
     signal(SIGPIPE, SIG_IGN)
-    var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else {
-      descriptor = nil
-      return
-    }
-    for end in ends {
-      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-      _ = fcntl(end, F_SETFL, O_NONBLOCK)
-    }
-    descriptor = ends[0]
-    prism_tell_signals(ends[1])
-    for number in [SIGTERM, SIGINT, SIGHUP] { signal(number, prism_signal_came) }
+    pipe = SignalPipe([SIGTERM, SIGINT, SIGHUP])
   }
 
   /// From here on the signals come as events, those that came since `init` at once. Call it once.
   public func start() {
     precondition(source == nil, "signals are watched once")
-    guard let descriptor else { return }
-    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
-    source.setEventHandler { self.assumeIsolated { $0.read(descriptor) } }
+    guard let pipe else { return }
+    let source = DispatchSource.makeReadSource(fileDescriptor: pipe.descriptor, queue: executor.queue)
+    source.setEventHandler { self.assumeIsolated { $0.handle(pipe.read()) } }
     source.activate()
     self.source = source
   }
 
-  private func read(_ descriptor: Int32) {
-    var numbers = [UInt8](repeating: 0, count: 64)
-    let count = Glibc.read(descriptor, &numbers, numbers.count)
-    let came = numbers.prefix(max(0, count)).map { Int32($0) }
+  private func handle(_ came: [Int32]) {
     if came.contains(SIGHUP) { handler(.reload) }
     for number in came where number != SIGHUP { stop(number) }
   }

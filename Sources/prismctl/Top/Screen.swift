@@ -1,5 +1,5 @@
-import Dispatch
 import Glibc
+import PrismBase
 
 /// The whole terminal: keys come one by one, the cursor is gone, and what was there before comes back at the end, also
 /// where a signal ends the program.
@@ -13,36 +13,21 @@ final class Screen {
   }
 
   private let original: termios
-  private let wakeReader: Int32, wakeWriter: Int32
-  private var signals: [any DispatchSourceSignal] = []
-  private static let quitting = [SIGTERM, SIGHUP, SIGINT]
+  private let signals: SignalPipe
 
   /// nil: standard input or output is no terminal.
   init?() {
     var settings = termios()
-    var ends: [Int32] = [-1, -1]
-    guard Terminal.outputIsTerminal, tcgetattr(STDIN_FILENO, &settings) == 0, pipe(&ends) == 0 else { return nil }
-    (original, wakeReader, wakeWriter) = (settings, ends[0], ends[1])
+    guard Terminal.outputIsTerminal, tcgetattr(STDIN_FILENO, &settings) == 0,
+      let signals = SignalPipe([SIGTERM, SIGHUP, SIGINT, SIGWINCH])
+    else { return nil }
+    (original, self.signals) = (settings, signals)
     cfmakeraw(&settings)
     tcsetattr(STDIN_FILENO, TCSANOW, &settings)
-    for number in Self.quitting + [SIGWINCH] { watch(number) }
     Terminal.write(STDOUT_FILENO, "\u{1B}[?1049h\u{1B}[?25l")
   }
 
-  /// A signal comes as a byte, so that `wait` sees it beside the keys.
-  private func watch(_ number: Int32) {
-    signal(number, SIG_IGN)  // else its own action is taken beside the event
-    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-    source.setEventHandler { [wakeWriter] in
-      var byte = UInt8(truncatingIfNeeded: number)
-      _ = Glibc.write(wakeWriter, &byte, 1)
-    }
-    signals.append(source)
-    source.activate()
-  }
-
   func close() {
-    for source in signals { source.cancel() }
     Terminal.write(STDOUT_FILENO, "\u{1B}[?25h\u{1B}[?1049l")
     var settings = original
     tcsetattr(STDIN_FILENO, TCSANOW, &settings)
@@ -66,10 +51,10 @@ final class Screen {
   func wait(milliseconds: Int) -> Event {
     var looks = [
       pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
-      pollfd(fd: wakeReader, events: Int16(POLLIN), revents: 0),
+      pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
     ]
     guard poll(&looks, 2, Int32(clamping: milliseconds)) > 0 else { return .nothing }
-    if looks[1].revents != 0 { return Self.read(wakeReader).contains(UInt8(SIGWINCH)) ? .resized : .quit }
+    if looks[1].revents != 0 { return signals.read().allSatisfy { $0 == SIGWINCH } ? .resized : .quit }
     let keys = Self.read(STDIN_FILENO)
     return keys.isEmpty ? .quit : .keys(Array(keys))
   }
