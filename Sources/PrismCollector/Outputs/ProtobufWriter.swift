@@ -9,8 +9,8 @@ struct ProtobufWriter {
   /// Appends the fields of a message, without its length.
   mutating func append(_ json: JSONValue, as message: OTLPMessage) {
     for member in json.object ?? [] {
-      let key = Array("\"\(member.key)\":".utf8)
-      guard let field = message.fields.lazy.compactMap({ $0 }).first(where: { $0.key == key }) else { continue }
+      guard let field = message.fields.lazy.compactMap({ $0 }).first(where: { $0.isNamed(member.key) })
+      else { continue }
       if field.isRepeated { append(member.value.array ?? [], field) } else { append(member.value, field) }
     }
   }
@@ -30,10 +30,13 @@ struct ProtobufWriter {
     switch field.form {
     case .message(let message):
       guard value.object != nil else { return }
-      var inner = ProtobufWriter()
-      inner.append(value, as: message)
-      append(inner.bytes, field.number)
-    case .string: value.string.map { append(Array($0.utf8), field.number) }
+      let start = bytes.count
+      append(value, as: message)
+      var head: [UInt8] = []
+      head.append(varint: UInt64(field.number << 3 | 2))
+      head.append(varint: UInt64(bytes.count - start))
+      bytes.insert(contentsOf: head, at: start)
+    case .string: value.string.map { append($0.utf8, field.number) }
     case .base64: value.string.flatMap { Base64.decode($0.utf8) }.map { append($0, field.number) }
     case .hexadecimal: value.string.flatMap { Hex.decode($0) }.map { append($0, field.number) }
     default:
@@ -45,7 +48,7 @@ struct ProtobufWriter {
   }
 
   /// Appends bytes with their length, as the field of this number.
-  mutating func append(_ content: [UInt8], _ number: Int) {
+  mutating func append(_ content: some Collection<UInt8>, _ number: Int) {
     varint(UInt64(number << 3 | 2))
     varint(UInt64(content.count))
     bytes += content
@@ -101,6 +104,13 @@ struct ProtobufWriter {
 
   private mutating func fixed(_ number: UInt64, _ count: Int) {
     for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: number >> UInt64(8 * index))) }
+  }
+}
+
+extension OTLPField {
+  /// `key` has quotes and a colon around the name.
+  fileprivate func isNamed(_ name: String) -> Bool {
+    key.count == name.utf8.count + 3 && key.dropFirst().starts(with: name.utf8)
   }
 }
 
