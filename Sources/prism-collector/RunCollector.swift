@@ -87,7 +87,8 @@ private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ l
       let source = DispatchSource.makeReadSource(fileDescriptor: signals.descriptor, queue: queue)
       source.setEventHandler { @Sendable in
         for number in signals.read() {
-          if number != SIGUSR1 { continuation.yield() } else { Task { _ = StandardStreams.offer(await collector.metrics) } }
+          if number != SIGUSR1 { continuation.yield() }
+          if number == SIGUSR1 { Task { _ = StandardStreams.offer(await collector.metrics) } }
         }
       }
       source.activate()
