@@ -56,7 +56,7 @@ let package = Package(
     .target(name: "CSymbols"),
 
     // The rooms. TidyTests holds each one's imports to a table.
-    library("PrismBase", ["CLinux"]),
+    library("PrismBase"),
     library("PrismProtocol", ["PrismBase"]),
     library("PrismPacket", ["PrismBase", "PrismProtocol", "CZlib", "CDeflate", "CZstd", "COpenSSL"]),
     library("PrismConfig", ["PrismBase", "PrismProtocol", "CYAML"]),
@@ -71,7 +71,7 @@ let package = Package(
       "PrismLinux",
       [
         "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission", "PrismInputs", "PrismEngine",
-        "PrismHTTP", "CCurl", "CLinux",
+        "PrismHTTP", "CArguments", "CCurl", "CLinux",
       ]),
     library("PrismInputs", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission", "CLinux"]),
     .target(name: "CPrism"),

@@ -1,6 +1,10 @@
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 #include "CArguments.h"
 
 #include <sys/prctl.h>
@@ -32,4 +36,22 @@ int prism_flush_output(void) {
   errno = 0;
   if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
   return errno ? errno : EIO;
+}
+
+static int signal_writer = -1;
+
+static void signal_came(int number) {
+  int before = errno;
+  unsigned char byte = (unsigned char)number;
+  ssize_t written = write(signal_writer, &byte, 1);  // a full pipe tells enough already
+  (void)written;
+  errno = before;
+}
+
+int prism_take_signals(const int *numbers, int count) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+  signal_writer = ends[1];
+  for (int index = 0; index < count; index++) signal(numbers[index], signal_came);
+  return ends[0];
 }

@@ -240,22 +240,6 @@ static int prism_forget_object(struct prism_loaded_object *object, size_t size, 
 /// they are used.
 static inline void prism_forget_code(void) { dl_iterate_phdr(prism_forget_object, 0); }
 
-// --- Signals (PrismBase/System) ---
-
-/// The pipe that gets one byte for each caught signal. Each file that includes this has its own.
-static volatile int prism_signal_descriptor = -1;
-
-/// A handler in C: one in Swift could allocate or lock.
-static void prism_signal_came(int number) {
-  int before = errno;
-  unsigned char byte = (unsigned char)number;
-  ssize_t written = write(prism_signal_descriptor, &byte, 1);  // a full pipe tells enough already
-  (void)written;
-  errno = before;
-}
-
-static inline void prism_tell_signals(int descriptor) { prism_signal_descriptor = descriptor; }
-
 // --- Routes and links (PrismLinux/Network) ---
 
 /// SOCK_* are an enum to Swift. Bound to `groups` (RTMGRP_*; 0: only answers). Without groups, reading waits at most a second.

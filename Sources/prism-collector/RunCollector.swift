@@ -83,17 +83,18 @@ private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ l
   let queue = DispatchQueue(label: "prism.collector.signals")
   do {
     let collector = try Collector(withConnections(options, log), log: log)
-    let source = SignalPipe([SIGTERM, SIGINT, SIGUSR1]).map { signals in
-      let source = DispatchSource.makeReadSource(fileDescriptor: signals.descriptor, queue: queue)
-      source.setEventHandler { @Sendable in
-        for number in signals.read() {
-          if number != SIGUSR1 { continuation.yield() }
-          if number == SIGUSR1 { Task { _ = StandardStreams.offer(await collector.metrics) } }
-        }
+    let descriptor = prism_take_signals([SIGTERM, SIGINT, SIGUSR1], 3)
+    let source = descriptor < 0 ? nil : DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+    source?.setEventHandler { @Sendable in
+      var number: UInt8 = 0
+      guard Glibc.read(descriptor, &number, 1) == 1 else { return }
+      if Int32(number) == SIGUSR1 {
+        Task { _ = StandardStreams.offer(await collector.metrics) }
+      } else {
+        continuation.yield()
       }
-      source.activate()
-      return source
     }
+    source?.activate()
     let server = try collector.serve()
     log.info(
       "prism-collector accepts packets",

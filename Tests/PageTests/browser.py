@@ -55,8 +55,11 @@ class Browser:
         """Waits until the view is there."""
         self.driver.execute_async_script("""
           const done = arguments[0];
+          if (window.hashSeen === undefined) addEventListener("hashchange", () => { window.hashSeen = location.hash; });
+          window.hashSeen ??= location.hash;
           (function look() {
-            const ready = document.readyState === "complete" && document.querySelector("main h1") && document.getElementById("progress").className === "";
+            // A click changes the address at once, and the view only after this event.
+            const ready = window.hashSeen === location.hash && document.readyState === "complete" && document.querySelector("main h1") && document.getElementById("progress").className === "";
             if (ready) requestAnimationFrame(() => requestAnimationFrame(done)); else setTimeout(look, 30);
           })();""")
 

@@ -20,3 +20,11 @@ const char *_Nonnull prism_commit(void);
 
 /// Writes what was printed and is not written yet. Returns 0, or the errno of what could not be written.
 int prism_flush_output(void);
+
+/// From now until the process ends, each of these signals comes as a byte, its number, from the descriptor that this returns.
+/// Reading it never waits. Call it once. -1 with errno: the signals do what they did.
+///
+/// libdispatch's own signal sources read a signalfd, which reports only signals that the process's first thread blocks. If an
+/// ignored signal is not blocked, the kernel drops it, and whether that thread blocks signals depends on how it waits. The
+/// handler is C: one in Swift could allocate or lock.
+int prism_take_signals(const int *_Nonnull numbers, int count);

@@ -1,3 +1,4 @@
+import CArguments
 import Dispatch
 import Glibc
 import PrismBase
@@ -11,8 +12,8 @@ public actor SignalMonitor {
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.signals")
   private let handler: @Sendable (Event) -> Void
   private let exitNow: @Sendable (Int32) -> Void
-  /// nil: the signals end the process.
-  private let pipe: SignalPipe?
+  /// The pipe's end that is read; -1: there is no pipe, and the signals end the process.
+  private let descriptor: Int32
   private var source: (any DispatchSourceRead)?
   private var isStopping = false
 
@@ -27,20 +28,23 @@ public actor SignalMonitor {
   init(exitNow: @escaping @Sendable (Int32) -> Void, handler: @escaping @Sendable (Event) -> Void) {
     (self.exitNow, self.handler) = (exitNow, handler)
     signal(SIGPIPE, SIG_IGN)
-    pipe = SignalPipe([SIGTERM, SIGINT, SIGHUP])
+    descriptor = prism_take_signals([SIGTERM, SIGINT, SIGHUP], 3)
   }
 
   /// From here on the signals come as events, those that came since `init` at once. Call it once.
   public func start() {
     precondition(source == nil, "signals are watched once")
-    guard let pipe else { return }
-    let source = DispatchSource.makeReadSource(fileDescriptor: pipe.descriptor, queue: executor.queue)
-    source.setEventHandler { self.assumeIsolated { $0.handle(pipe.read()) } }
+    guard descriptor >= 0 else { return }
+    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
+    source.setEventHandler { self.assumeIsolated { $0.read() } }
     source.activate()
     self.source = source
   }
 
-  private func handle(_ came: [Int32]) {
+  private func read() {
+    var numbers = [UInt8](repeating: 0, count: 64)
+    let count = Glibc.read(descriptor, &numbers, numbers.count)
+    let came = numbers.prefix(max(0, count)).map { Int32($0) }
     if came.contains(SIGHUP) { handler(.reload) }
     for number in came where number != SIGHUP { stop(number) }
   }

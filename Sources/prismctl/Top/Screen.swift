@@ -1,5 +1,5 @@
+import CArguments
 import Glibc
-import PrismBase
 
 /// The whole terminal: keys come one by one, the cursor is gone, and what was there before comes back at the end, also
 /// where a signal ends the program.
@@ -13,15 +13,16 @@ final class Screen {
   }
 
   private let original: termios
-  private let signals: SignalPipe
+  /// Each is a byte of it.
+  private let signals: Int32
 
   /// nil: standard input or output is no terminal.
   init?() {
     var settings = termios()
-    guard Terminal.outputIsTerminal, tcgetattr(STDIN_FILENO, &settings) == 0,
-      let signals = SignalPipe([SIGTERM, SIGHUP, SIGINT, SIGWINCH])
-    else { return nil }
-    (original, self.signals) = (settings, signals)
+    guard Terminal.outputIsTerminal, tcgetattr(STDIN_FILENO, &settings) == 0 else { return nil }
+    signals = prism_take_signals([SIGTERM, SIGHUP, SIGINT, SIGWINCH], 4)
+    guard signals >= 0 else { return nil }
+    original = settings
     cfmakeraw(&settings)
     tcsetattr(STDIN_FILENO, TCSANOW, &settings)
     Terminal.write(STDOUT_FILENO, "\u{1B}[?1049h\u{1B}[?25l")
@@ -51,10 +52,10 @@ final class Screen {
   func wait(milliseconds: Int) -> Event {
     var looks = [
       pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
-      pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
+      pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
     ]
     guard poll(&looks, 2, Int32(clamping: milliseconds)) > 0 else { return .nothing }
-    if looks[1].revents != 0 { return signals.read().allSatisfy { $0 == SIGWINCH } ? .resized : .quit }
+    if looks[1].revents != 0 { return Self.read(signals).allSatisfy { $0 == UInt8(SIGWINCH) } ? .resized : .quit }
     let keys = Self.read(STDIN_FILENO)
     return keys.isEmpty ? .quit : .keys(Array(keys))
   }
