@@ -66,20 +66,30 @@ final class ChaosCollector: Sendable {
     while let head = wire.readHead() {
       var wrong = draw(head)
       if let stray = wrong, stray.isStray {
-        if isKept { _ = stray.act(scene(wire, head)) }
+        if isKept {
+          noteDoubt(wire, head)
+          _ = stray.act(scene(wire, head))
+        }
         wrong = nil
       }
       isKept = true
       if let wrong, wrong.moment != .afterRequest {
+        noteDoubt(wire, head)
         if wrong.moment == .withinBody { _ = wire.read(head.bodyBytes / 2) }
         _ = wrong.act(scene(wire, head))
         return
       }
-      guard let body = wire.read(head.bodyBytes) else { return }
+      guard let body = wire.read(head.bodyBytes) else { return noteDoubt(wire, head) }
       var request = head
       request.body = body
       guard answer(request, wrong, wire) else { return }
     }
+  }
+
+  /// The sender can't know whether the packet was taken, though nothing of it was.
+  private func noteDoubt(_ wire: Wire, _ head: Wire.Request) {
+    guard let packet = scene(wire, head).packet else { return }
+    state.withLock { _ = $0.posted.insert(packet) }
   }
 
   private func scene(_ wire: Wire, _ request: Wire.Request) -> Misbehaviour.Case {
