@@ -211,7 +211,7 @@ struct ReportQueriesTests {
   func budget(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
-    let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime())
+    let slow = ReportScan(queries: CutWindows.single(scan.queries), time: SystemTime())
     let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
     let (counts, reach) = try await slow.counts(ReportFilter(scope: .everything), whole, within: .zero)
     #expect(counts.reduce(0) { $0 + $1.count } == 1)
@@ -225,7 +225,7 @@ struct ReportQueriesTests {
   func search(kind: StoreRig.Kind, isNewestFirst: Bool) async throws {
     let rig = StoreRig()
     let (store, scan) = try await filled(kind, rig)
-    let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime())
+    let slow = ReportScan(queries: CutWindows.single(scan.queries), time: SystemTime())
     var wanted = ReportFilter(scope: .everything)
     wanted.isNewestFirst = isNewestFirst
     wanted.metas = [try MetaCondition(isNewestFirst ? "n=1" : "n=100")]
@@ -243,37 +243,4 @@ struct ReportQueriesTests {
   private static func body(_ page: ReportPage) -> String {
     String(decoding: page.answer.body, as: UTF8.self)
   }
-}
-
-/// Cuts windows down to one report each.
-private struct SlowWindows: ReportQueries {
-  let inner: any ReportQueries
-
-  func windows(
-    _ filter: ReportFilter, _ grouping: ReportGrouping?
-  ) async throws(StoreFailure) -> [ClosedRange<Int64>] {
-    guard let newest = try await inner.windows(filter, grouping).first?.upperBound else { return [] }
-    var (windows, at) = ([ClosedRange<Int64>](), newest)
-    let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
-    while windows.isEmpty, at > newest - 5000 {
-      var one = ReportFilter(scope: .everything)
-      (one.after, one.before) = (at - 1, newest + 1)
-      if try await inner.counts(one, whole).isEmpty { at -= 1 } else { windows = [at...newest, 0...at - 1] }
-    }
-    return windows
-  }
-  func newestID() async throws(StoreFailure) -> Int64 { try await inner.newestID() }
-  func first(from id: Int64) async throws(StoreFailure) -> (id: Int64, receivedTime: Int64)? {
-    try await inner.first(from: id)
-  }
-  func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] {
-    try await inner.counts(filter, grouping)
-  }
-  func numbers(
-    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], from: Int64?) {
-    try await inner.numbers(filter, path: path, grouping, limit: limit)
-  }
-  func streams(_: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
-  func types(_: Scope, limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
 }

@@ -35,7 +35,7 @@ struct RunningQuestionTests {
     let rig = StoreRig()
     let store = try await rig.store(kind)
     try await Self.fill(store)
-    let (whole, small) = (store.queries, SmallWindows(inner: store.queries))
+    let (whole, small) = (store.queries, CutWindows.small(store.queries))
     for (grouping, path, condition) in Self.questions {
       var filter = ReportFilter(scope: .everything)
       filter.metas = try condition.map { [try MetaCondition($0)] } ?? []
@@ -65,7 +65,7 @@ struct RunningQuestionTests {
   /// A collector whose questions have small windows.
   private static func api(_ rig: PageRig, _ inWindow: @escaping @Sendable () -> Void = {}) -> PageAPI {
     var api = PageAPI(rig.collector)
-    let queries = SmallWindows(inner: rig.collector.store.queries, inWindow: inWindow)
+    let queries = CutWindows.small(rig.collector.store.queries, inWindow: inWindow)
     api.scan = ReportScan(queries: queries, time: rig.rig.time)
     return api
   }
@@ -174,39 +174,6 @@ struct RunningQuestionTests {
   private static func key(_ reader: String, _ word: String = "") -> RunningQuestions.Key {
     .init(reader: reader, scope: .everything, path: "/histogram", query: [["type", word]])
   }
-}
-
-/// Cuts the windows of a store into small ones.
-private struct SmallWindows: ReportQueries {
-  let inner: any ReportQueries
-  /// Called for each window of counts that is read.
-  var inWindow: @Sendable () -> Void = {}
-
-  func windows(
-    _ filter: ReportFilter, _ grouping: ReportGrouping?
-  ) async throws(StoreFailure) -> [ClosedRange<Int64>] {
-    try await inner.windows(filter, grouping).flatMap { ids in
-      let step = max(1, Int64(ids.count) / 7)
-      return stride(from: ids.lowerBound, through: ids.upperBound, by: Int(step)).reversed().map {
-        $0...min(ids.upperBound, $0 + step - 1)
-      }
-    }
-  }
-  func newestID() async throws(StoreFailure) -> Int64 { try await inner.newestID() }
-  func first(from id: Int64) async throws(StoreFailure) -> (id: Int64, receivedTime: Int64)? {
-    try await inner.first(from: id)
-  }
-  func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] {
-    inWindow()
-    return try await inner.counts(filter, grouping)
-  }
-  func numbers(
-    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
-  ) async throws(StoreFailure) -> (numbers: [ReportNumbers], from: Int64?) {
-    try await inner.numbers(filter, path: path, grouping, limit: limit)
-  }
-  func streams(_: Scope, of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
-  func types(_: Scope, limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
 }
 
 /// More different numbers in each window than a third of what all questions may keep.
