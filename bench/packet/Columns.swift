@@ -2,29 +2,37 @@ import Foundation
 import PrismPacket
 import PrismProtocol
 
-/// Rows against columns: bytes on the wire, and the processor's time of packing and of reading. Both in one run, in turns.
+/// Rows against columns, without and with a dictionary: bytes on the wire, and the processor's time of packing and of
+/// reading. All in one run, in turns.
 enum Columns {
   private static let rounds = 12
+  /// What a dictionary is trained from: about as much as a collector takes.
+  private static let dictionaryLines = 6000
 
   /// - Parameter file: a meta in each line, as a daemon sends it.
   /// - Parameter compression: how hard gzip tries.
   static func run(_ file: String, encoding: PacketEncoding, compression: Compression) throws {
     let lines = try Data(contentsOf: URL(filePath: file)).split(separator: 10).map { [UInt8]($0) }
     let key = Secret([UInt8](repeating: 7, count: 16))
-    func writer(_ form: PacketForm) throws -> PacketWriter {
+    let dictionary = CompressionDictionary.trained(from: Array(lines.prefix(dictionaryLines)))
+    func writer(_ form: PacketForm, _ dictionary: CompressionDictionary?) throws -> PacketWriter {
       try PacketWriter(
-        cipher: .aes128GCM, keyID: "main", key: key, encoding: encoding, compression: compression, form: form)
+        cipher: .aes128GCM, keyID: "main", key: key, encoding: encoding, compression: compression,
+        dictionary: dictionary, form: form)
     }
-    let writers = try [writer(.rows), writer(.columns)]
-    let reader = try PacketReader(cipher: .aes128GCM, key: key)
+    let ways = try [CompressionDictionary?.none, dictionary].flatMap { dictionary in
+      try [PacketForm.rows, .columns].map { form in
+        (try writer(form, dictionary), try PacketReader(cipher: .aes128GCM, key: key, dictionary: dictionary))
+      }
+    }
     for rows in [50, 100, 1000, 10_000] where rows <= lines.count {
       let packets = stride(from: 0, through: lines.count - rows, by: rows).map { start in
         Array(lines[start..<start + rows].joined(separator: [10]))
       }
-      var best = [[Double]](repeating: [.infinity, .infinity], count: 2)
-      var bytes = [0, 0]
+      var best = [[Double]](repeating: [.infinity, .infinity], count: ways.count)
+      var bytes = [Int](repeating: 0, count: ways.count)
       for _ in 0..<rounds {
-        for (form, writer) in writers.enumerated() {
+        for (form, (writer, reader)) in ways.enumerated() {
           let began = cpuSeconds()
           let written = try packets.map { try writer.write(headers(rows), metas: $0, payloads: []) }
           let packed = cpuSeconds()
@@ -42,7 +50,9 @@ enum Columns {
       func figures(_ form: Int) -> String {
         #"{"bytes":\#(Double(bytes[form]) / count),"packMicroseconds":\#(best[form][0]),"readMicroseconds":\#(best[form][1])}"#
       }
-      print(#"{"rows a packet":\#(rows),"rows":\#(figures(0)),"columns":\#(figures(1))}"#)
+      print(
+        #"{"rows a packet":\#(rows),"rows":\#(figures(0)),"columns":\#(figures(1)),"#
+          + #""rows with a dictionary":\#(figures(2)),"columns with a dictionary":\#(figures(3))}"#)
     }
   }
 }

@@ -163,7 +163,7 @@ struct Sampling: Sendable {
   func keeps(_ meta: JSONValue, reportID: [UInt8]?) -> Bool {
     let value = field.flatMap { Self.value(of: $0, in: meta) }
     let bytes = value.map { $0.string.map { Array($0.utf8) } ?? $0.bytes } ?? reportID
-    let hash = bytes.map { Self.hash($0) } ?? UInt64.random(in: .min ... .max)
+    let hash = bytes.map { StableHash.of($0) } ?? UInt64.random(in: .min ... .max)
     return Double(hash >> 11) * 0x1p-53 < share
   }
 
@@ -186,15 +186,6 @@ struct Sampling: Sendable {
       }
     }
     return nil
-  }
-
-  /// FNV-1a of 64 bits, with its bits mixed.
-  private static func hash(_ bytes: [UInt8]) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    hash = (hash ^ hash >> 33) &* 0xff51_afd7_ed55_8ccd
-    hash = (hash ^ hash >> 33) &* 0xc4ce_b9fe_1a85_ec53
-    return hash ^ hash >> 33
   }
 }
 

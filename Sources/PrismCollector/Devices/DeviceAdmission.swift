@@ -112,13 +112,9 @@ struct AdmissionRamp: Sendable, Equatable {
     return max(.zero, began + length * Self.place(device) - now)
   }
 
-  /// From 0 to 1: FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv), mixed as in SplitMix64
-  /// (https://prng.di.unimi.it/splitmix64.c), since FNV changes few bits between ids that differ at their end.
+  /// From 0 to 1.
   private static func place(_ device: String) -> Double {
-    let hash = device.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
-    let first = (hash ^ hash >> 30) &* 0xBF58_476D_1CE4_E5B9
-    let mixed = (first ^ first >> 27) &* 0x94D0_49BB_1331_11EB
-    return Double((mixed ^ mixed >> 31) >> 11) / Double(1 << 53)
+    Double(StableHash.of(Array(device.utf8)) >> 11) / Double(1 << 53)
   }
 }
 

@@ -1,10 +1,13 @@
 import Glibc
 
 /// The bytes of columns as they are written (docs/packet.md, "Columns"). Small runs lie near their numbers, large ones behind
-/// them all. Each large one is a part of its own for the compressor.
+/// them all. These are parts for the compressor, each with its own statistics.
 struct ColumnRuns {
   /// A run of at least this many bytes lies behind.
   static let farBytesMin = 256
+
+  /// zstd packs a smaller part by the statistics of the one before it, or of a dictionary, which are of other values.
+  private static let partBytesMin = 1025
 
   private var near: [UInt8] = []
   private var far: [UInt8] = []
@@ -49,7 +52,8 @@ struct ColumnRuns {
     if count < Self.farBytesMin {
       near.extend(by: count, fill)
     } else {
-      if !isNoise || !endsInNoise { cuts.append(far.count) }
+      let isWhole = cuts.last.map { far.count - $0 >= Self.partBytesMin } ?? true
+      if isWhole, !isNoise || !endsInNoise { cuts.append(far.count) }
       endsInNoise = isNoise
       far.extend(by: count, fill)
     }

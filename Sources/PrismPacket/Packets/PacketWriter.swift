@@ -7,8 +7,7 @@ public import PrismProtocol
 public final class PacketWriter {
   private let preferred: PacketEncoding
   private let compressor: any BlockCompressor
-  /// For columns, which have nothing in common with a dictionary of rows; nil: packets hold rows.
-  private let columnCompressor: (any BlockCompressor)?
+  private let form: PacketForm
   private let compressed: CompressedBlockCodec
   private let stored: CompressedBlockCodec
   private let code: PacketCode?
@@ -18,7 +17,7 @@ public final class PacketWriter {
   /// - Parameter encoding: `zstd` only for a receiver that announces it; `none` is used by itself where nothing shrinks.
   /// - Parameter compression: how hard gzip tries.
   /// - Parameter compressesAll: `none` is never used by itself.
-  /// - Parameter dictionary: with `zstd`, one that the receiver has. Columns are packed without it.
+  /// - Parameter dictionary: with `zstd`, one that the receiver has.
   /// - Parameter form: `columns` only for a receiver that announces them: for packets of metas with 50 rows or more.
   /// - Throws: `keyLength` if the key is not as long as the cipher needs it.
   public init(
@@ -32,15 +31,10 @@ public final class PacketWriter {
       case .zstd: try ZstdCompressor(dictionary: dictionary)
       case .none: StoredCompressor()
       }
-    if form == .rows {
-      columnCompressor = nil
-    } else {
-      columnCompressor = dictionary == nil ? compressor : try ZstdCompressor()
-    }
     compressed = try CompressedBlockCodec(cipher, key: key, compressor: compressor)
     stored = try CompressedBlockCodec(cipher, key: key)
     code = cipher == .aes128CBC ? try PacketCode(key: key) : nil
-    (preferred, self.compressesAll) = (encoding, compressesAll)
+    (preferred, self.compressesAll, self.form) = (encoding, compressesAll, form)
     format = BlockFormat(cipher: cipher, keyID: keyID, encoding: encoding, dictionaryID: dictionary?.id)
   }
 
@@ -52,7 +46,7 @@ public final class PacketWriter {
   public func pack(
     metas: [UInt8], payloads: [[UInt8]]?, of kind: RowKind = .meta
   ) throws(PacketError) -> PackedContents {
-    if kind == .meta, let contents = try packColumns(metas) { return contents }
+    if kind == .meta, form == .columns, let contents = try packColumns(metas) { return contents }
     let format = try format(for: metas, payloads ?? [])
     let codec = codec(format)
     let metaBlock = try codec.compressor.pack(metas)
@@ -93,12 +87,13 @@ public final class PacketWriter {
 
   /// - Returns: nil where rows are sent.
   private func packColumns(_ metas: [UInt8]) throws(PacketError) -> PackedContents? {
-    guard let columnCompressor, let (head, bytes, cuts) = ColumnPacker.pack(metas) else { return nil }
-    let block = head.bytes + (try columnCompressor.pack(bytes, cuts: cuts))
+    guard let (head, bytes, cuts) = ColumnPacker.pack(metas) else { return nil }
+    let block = head.bytes + (try compressor.pack(bytes, cuts: cuts))
+    var format = format
+    format.form = .columns
     return PackedContents(
-      format: BlockFormat(cipher: format.cipher, keyID: format.keyID, encoding: format.encoding, form: .columns),
-      rawBytes: metas.count, bodyBytes: compressed.blockBytes(packedBytes: block.count), metaBlock: block,
-      payloadBlocks: nil)
+      format: format, rawBytes: metas.count, bodyBytes: compressed.blockBytes(packedBytes: block.count),
+      metaBlock: block, payloadBlocks: nil)
   }
 
   private func codec(_ format: BlockFormat) -> CompressedBlockCodec {

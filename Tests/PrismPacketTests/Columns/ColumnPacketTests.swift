@@ -80,16 +80,20 @@ struct ColumnPacketTests {
     #expect(try writer.pack(metas: Self.metas, payloads: payloads, of: .payload).format.form == .rows)
   }
 
-  @Test("a dictionary is for rows: columns are packed without it, and open without it")
+  @Test("a dictionary of rows makes columns smaller, and opens them")
   func dictionary() throws {
-    let samples = (0..<3000).map { Array(#"{"n":\#($0),"v":"a","host":"api\#($0 % 7).example"}"#.utf8) }
-    let trained = try #require(CompressionDictionary.trained(from: samples, bytesMax: 4096))
-    let writer = try Self.writer(dictionary: trained)
-    let packet = try writer.write(Self.headers(), metas: Self.metas, payloads: [])
-    #expect(packet.headers.format.form == .columns && packet.headers.format.dictionaryID == nil)
-    let reader = try PacketReader(cipher: .aes128GCM, key: V2PacketTests.key(.aes128GCM))
-    #expect(try reader.read(packet.headers, body: packet.body, mac: nil).metas.text == Self.metas)
-    let few = try writer.write(Self.headers(1), metas: Array(#"{"n":1}"#.utf8), payloads: [])
-    #expect(few.headers.format.form == .rows && few.headers.format.dictionaryID == trained.id)
+    let lines = (0..<3000).map { number in
+      #"{"$common":{"APP_NAME":"shop","SYS_SYSTEM_VERSION":"Debian GNU/Linux 12 (bookworm)"}}"# + "\n"
+        + #"{"sequence":\#(number),"host":"api\#(number % 7).example.org","message":"the request finished"}"#
+    }
+    let trained = try #require(CompressionDictionary.trained(from: lines.map { Array($0.utf8) }, bytesMax: 4096))
+    let metas = ColumnTests.bytes(Array(lines[..<60]))
+    let packet = try Self.writer(dictionary: trained).write(Self.headers(60), metas: metas, payloads: [])
+    #expect(packet.headers.format.form == .columns && packet.headers.format.dictionaryID == trained.id)
+    #expect(packet.body.count < (try Self.writer().write(Self.headers(60), metas: metas, payloads: []).body.count))
+    let reader = try PacketReader(cipher: .aes128GCM, key: V2PacketTests.key(.aes128GCM), dictionary: trained)
+    #expect(try reader.read(packet.headers, body: packet.body, mac: nil).metas.text == metas)
+    let stranger = try PacketReader(cipher: .aes128GCM, key: V2PacketTests.key(.aes128GCM))
+    #expect(throws: PacketError.unpackFailed) { try stranger.read(packet.headers, body: packet.body, mac: nil) }
   }
 }

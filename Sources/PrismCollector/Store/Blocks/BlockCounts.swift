@@ -142,10 +142,4 @@ extension BlockHead {
     let end = start + min(times.upperBound - start, BlockCounts.slot - 1)
     return max(start, times.lowerBound)...end
   }
-
-  /// The device of all its reports; nil: there are several.
-  var onlyDevice: String? {
-    guard let list = devices.flatMap({ try? JSONValue(parsing: $0) })?.array, list.count == 1 else { return nil }
-    return list[0].string
-  }
 }

@@ -14,12 +14,10 @@ struct BlockHead: Sendable, Equatable {
   var created: ClosedRange<Int64>
   /// A JSON object: by namespace and kind the types, with their counts (`BlockCounts`); nil: they are many, or long.
   var types: String?
-  /// A JSON list of the devices; nil: they are many.
+  /// `BlockDevices`; nil: they are too many.
   var devices: String?
   /// Of all columns and the body.
   var sum: Int64
-
-  private static let (devicesMax, devicesBytesMax) = (64, 8192)
 
   init(
     id: Int64, last: Int64, rows: Int, textBytes: Int, received: ClosedRange<Int64>, created: ClosedRange<Int64>,
@@ -43,12 +41,11 @@ struct BlockHead: Sendable, Equatable {
       }
       row += run.count
     }
-    let list = JSONValue.array(devices.sorted().map { .string($0) }).text
     self.init(
       id: runs[0].first, last: runs[runs.count - 1].ids.upperBound, rows: row, textBytes: textBytes, received: received,
       created: created ?? received,
       types: counts.text(createdFrom: (created ?? received).lowerBound, receivedFrom: received.lowerBound),
-      devices: devices.count > Self.devicesMax || list.utf8.count > Self.devicesBytesMax ? nil : list, sum: 0)
+      devices: BlockDevices.text(of: devices), sum: 0)
     sum = checksum(body)
   }
 
@@ -71,10 +68,10 @@ struct BlockHead: Sendable, Equatable {
   func mayHave(_ filter: ReportFilter) -> Bool {
     guard filter.mayWant(filter.axis == .created ? created : received) else { return false }
     guard types.map(filter.scope.mayBe) ?? true else { return false }
-    let wanted = [(filter.device, devices), (filter.namespace, types), (filter.kind, types), (filter.type, types)]
-    return wanted.allSatisfy { name, names in
-      guard let name, let names else { return true }
-      return names.contains(JSONValue.string(name).text)
+    if let device = filter.device, let devices, !BlockDevices.mayHave(device, devices) { return false }
+    return [filter.namespace, filter.kind, filter.type].allSatisfy { name in
+      guard let name, let types else { return true }
+      return types.contains(JSONValue.string(name).text)
     }
   }
 }
