@@ -307,14 +307,22 @@ class Collector:
         self.key.chmod(0o600)
         self.port = free_port()
         # A load is of few devices.
-        (self.folder / "limits.yaml").write_text("deviceRowPerDay: 1000000000\ndeviceMBytePerDay: 1048576\n")
+        (self.folder / "limits.yaml").write_text(
+            "deviceRowPerDay: 1000000000\ndeviceMBytePerDay: 1048576\nproxy: {trusted: [127.0.0.1]}\n")
+        self.store = ["--store", store] if store else []
+        self.start()
+
+    def start(self):
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [programs / "prism-collector", "--listen", f"127.0.0.1:{self.port}", "--key", f"main={self.key}",
+                [self.programs / "prism-collector", "--listen", f"127.0.0.1:{self.port}", "--key", f"main={self.key}",
                  "--key", f"bench={self.key}", "--state", self.folder / "state", "--config", self.folder / "limits.yaml",
-                 *(["--store", store] if store else [])],
-                stderr=log, env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
+                 *self.store], stderr=log, env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
         wait_until(self._serves, f"prism-collector ({self.folder}/log)")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def _serves(self):
         if self.process.poll() is not None:
@@ -330,14 +338,15 @@ class Collector:
             check=True, capture_output=True, text=True)
         return json.loads(out.stdout)["seconds"]
 
+    def devices(self, count, interval, seconds, *more, port=None):
+        """Starts so many devices, each with a connection, that post a packet of 10 rows each `interval` seconds."""
+        return subprocess.Popen(
+            [TOOLS / "devices", "--to", f"127.0.0.1:{port or self.port}", "--key", KEY, "--devices", str(count),
+             "--interval", str(interval), "--seconds", str(seconds), *map(str, more)], stdout=subprocess.PIPE, text=True)
+
     def serve(self, devices, interval, seconds, strangers=0):
-        """Runs so many devices, each with a connection, that post a packet of 10 rows each `interval` seconds, beside
-        connections that prove nothing. Answers the times and counts that they saw."""
-        out = subprocess.run(
-            [TOOLS / "devices", "--to", f"127.0.0.1:{self.port}", "--key", self.key.read_text().strip(), "--devices", str(devices),
-             "--interval", str(interval), "--seconds", str(seconds), "--strangers", str(strangers)],
-            check=True, capture_output=True, text=True)
-        return json.loads(out.stdout)
+        """Runs devices beside connections that prove nothing. Answers the times and counts that they saw."""
+        return json.loads(self.devices(devices, interval, seconds, "--strangers", strangers).communicate()[0])
 
     def put_records(self, table, lines, namespace="bench"):
         """Changes records of the fleet, a thousand lines in a transaction."""
@@ -351,6 +360,10 @@ class Collector:
         return self.folder / "state" / "reader.sock"
 
     @property
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    @property
     def cost(self):
         return Cost(self.process.pid)
 
@@ -359,6 +372,52 @@ class Collector:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics") as answer:
             lines = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if line[:1] != "#")
         return float(lines.get(name, 0))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        subprocess.run(["rm", "-rf", self.folder], check=True)
+
+
+class Balancer:
+    """haproxy with TLS before a collector: several, as one may open 20,000 files at most here."""
+
+    CONFIGURATION = """\
+global
+  maxconn 8000
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 1h
+  timeout server 60s
+  option forwardfor
+  retries 0
+frontend packets
+  bind 127.0.0.1:{port} ssl crt {folder}/both.pem
+  default_backend collectors
+backend collectors
+  server one 127.0.0.1:{collector}
+"""
+
+    def __init__(self, collector):
+        self.port, self.folder = free_port(), pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
+        both = self.folder / "both.pem"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+             "/CN=localhost", "-keyout", self.folder / "key.pem", "-out", self.folder / "certificate.pem"], check=True,
+            capture_output=True)
+        both.write_text("".join((self.folder / name).read_text() for name in ("key.pem", "certificate.pem")))
+        (self.folder / "haproxy.cfg").write_text(
+            self.CONFIGURATION.format(port=self.port, folder=self.folder, collector=collector.port))
+        self.process = subprocess.Popen(["/usr/sbin/haproxy", "-db", "-f", self.folder / "haproxy.cfg"],
+                                        stderr=subprocess.DEVNULL)
+        wait_until(self._listens, "haproxy")
+
+    def _listens(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def __enter__(self):
         return self

@@ -7,7 +7,7 @@ import threading
 import time
 
 from harness import (
-    TOOLS, Collector, Daemon, Database, Link, Sink, TableReader, Tails, accepts, free_port, wait_until)
+    TOOLS, Balancer, Collector, Daemon, Database, Link, Sink, TableReader, Tails, accepts, free_port, wait_until)
 
 
 def ingest(programs, events, *load, **daemon):
@@ -176,6 +176,40 @@ def collector(programs, events, rows, senders, store="SQLite", window=4):
             "eventsPerSecond": events / seconds,
             "cpuSecondsPerMillion": (after.cpu_seconds - before.cpu_seconds) * 1e6 / events,
             "peakMiB": after.peak_bytes / 2**20,
+        }
+
+
+def large_fleet(programs, store, interval=300, outage=60):
+    """S18: 50,000 devices over TLS, 20,000 of them with connections that stay open. The collector dies for a minute."""
+    with receiver(programs, store) as prism, contextlib.ExitStack() as stack:
+        fronts = [stack.enter_context(Balancer(prism)) for _ in range(4)]
+
+        def begin(seconds, *more):
+            return [prism.devices(7500, interval, seconds, "--tls", "--close", "--first", 20_000 + 7500 * number,
+                                  "--patience", seconds + interval, *more, port=front.port)
+                    for number, front in enumerate(fronts)]
+
+        kept = [prism.devices(5000, 60, 3 * interval + outage, "--tls", "--idle", "--first", 5000 * number, port=front.port)
+                for number, front in enumerate(fronts)]
+        stack.callback(lambda: [process.kill() for process in kept])
+        time.sleep(60)
+        before = prism.cost
+        calm = [json.loads(process.communicate()[0]) for process in begin(interval)]
+        after, descriptors = prism.cost, prism.descriptors
+        back = begin(interval)
+        time.sleep(interval / 10)
+        prism.kill()
+        time.sleep(outage)
+        prism.start()
+        returned = [json.loads(process.communicate()[0]) for process in back]
+        return {
+            "p50Milliseconds": 1000 * max(seen["p50Seconds"] for seen in calm),
+            "p99Milliseconds": 1000 * max(seen["p99Seconds"] for seen in calm),
+            "neverServed": sum(seen["never"] for seen in calm + returned),
+            "waitingAtEnd": sum(seen["waiting"] for seen in returned),
+            "cpuPercent": 100 * (after.cpu_seconds - before.cpu_seconds) / interval,
+            "descriptors": descriptors,
+            "peakMiB": max(after.peak_bytes, prism.cost.peak_bytes) / 2**20,
         }
 
 
