@@ -58,20 +58,22 @@ let package = Package(
     // The rooms. TidyTests holds each one's imports to a table.
     library("PrismBase"),
     library("PrismProtocol", ["PrismBase"]),
+    library("PrismControl", ["PrismBase", "PrismProtocol"]),
     library("PrismPacket", ["PrismBase", "PrismProtocol", "CZlib", "CDeflate", "CZstd", "COpenSSL"]),
     library("PrismConfig", ["PrismBase", "PrismProtocol", "CYAML"]),
     library("PrismSQLite", ["CSQLite", "CJoinedWrites"]),
     library("PrismSalvage", ["PrismSQLite"]),
     library("PrismStore", ["PrismBase", "PrismProtocol", "PrismSQLite", "PrismSalvage", "CDeflate", "CLinux"]),
-    library("PrismAdmission", ["PrismBase", "PrismProtocol", "PrismConfig"]),
+    library("PrismAdmission", ["PrismBase", "PrismProtocol", "PrismControl", "PrismConfig"]),
     library(
-      "PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismAdmission"]),
+      "PrismEngine",
+      ["PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismStore", "PrismAdmission"]),
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
     library(
       "PrismLinux",
       [
-        "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission", "PrismInputs", "PrismEngine",
-        "PrismHTTP", "CArguments", "CCurl", "CLinux",
+        "PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismAdmission", "PrismInputs",
+        "PrismEngine", "PrismHTTP", "CArguments", "CCurl", "CLinux",
       ]),
     library("PrismInputs", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission", "CLinux"]),
     .target(name: "CPrism"),
@@ -85,12 +87,16 @@ let package = Package(
     program(
       "prismd",
       [
-        "CArguments", "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismAdmission",
-        "PrismEngine", "PrismHTTP", "PrismLinux", "PrismInputs",
+        "CArguments", "PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismStore",
+        "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismLinux", "PrismInputs",
       ]),
     program(
       "prismctl",
-      ["CArguments", "PrismBase", "PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient", "CCurl", "CLinux"]),
+      [
+        "CArguments", "PrismBase", "PrismProtocol", "PrismControl", "PrismConfig", "PrismPacket", "PrismClient",
+        "CCurl",
+        "CLinux",
+      ]),
     program(
       "prism-collector",
       ["CArguments", "PrismCollector", "PrismConfig", "PrismHTTP", "PrismBase", "PrismPacket", "PrismProtocol"]),
@@ -116,7 +122,7 @@ let package = Package(
       ],
       path: "Tests/PrismTestSupport", swiftSettings: strict),
     tests("PrismBaseTests", ["PrismBase", "PrismTestSupport"]),
-    tests("PrismProtocolTests", ["PrismBase", "PrismProtocol", "PrismTestSupport"]),
+    tests("PrismProtocolTests", ["PrismBase", "PrismProtocol", "PrismControl", "PrismTestSupport"]),
     tests("PrismPacketTests", ["PrismPacket", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismConfigTests", ["PrismConfig", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismSQLiteTests", ["PrismSQLite", "PrismTestSupport"]),
@@ -129,22 +135,24 @@ let package = Package(
       ]),
     tests(
       "PrismAdmissionTests",
-      ["PrismAdmission", "PrismEngine", "PrismStore", "PrismConfig", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
+      [
+        "PrismAdmission", "PrismEngine", "PrismStore", "PrismConfig", "PrismControl", "PrismProtocol", "PrismBase",
+        "PrismTestSupport",
+      ]),
     tests(
       "PrismEngineTests",
-      ["PrismEngine", "PrismStore", "PrismConfig", "PrismPacket", "PrismProtocol", "PrismTestSupport"]),
+      ["PrismEngine", "PrismStore", "PrismConfig", "PrismControl", "PrismPacket", "PrismProtocol", "PrismTestSupport"]),
     tests(
       "PrismLinuxTests",
       [
-        "CLinux", "PrismLinux", "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol",
-        "PrismBase",
-        "PrismTestSupport",
+        "CLinux", "PrismLinux", "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismControl",
+        "PrismProtocol", "PrismBase", "PrismTestSupport",
       ]),
     tests(
       "PrismInputsTests",
       [
-        "PrismInputs", "PrismLinux", "PrismAdmission", "PrismEngine", "PrismConfig", "PrismPacket", "PrismProtocol",
-        "PrismBase", "PrismTestSupport",
+        "PrismInputs", "PrismLinux", "PrismAdmission", "PrismEngine", "PrismConfig", "PrismControl", "PrismPacket",
+        "PrismProtocol", "PrismBase", "PrismTestSupport",
       ],
       resources: [.copy("Vectors")]),
     tests("PrismHTTPTests", ["PrismHTTP", "PrismBase", "PrismTestSupport"]),
@@ -154,7 +162,9 @@ let package = Package(
         "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismSQLite",
         "PrismTestSupport",
       ], exclude: ["Outputs/Kafka/kafka-mock.c"], resources: [.copy("Vectors")]),
-    tests("PrismctlTests", ["prismctl", "PrismProtocol", "PrismTestSupport"], resources: [.copy("complete.zsh")]),
+    tests(
+      "PrismctlTests", ["prismctl", "PrismProtocol", "PrismControl", "PrismTestSupport"],
+      resources: [.copy("complete.zsh")]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests(
       "EndToEndTests",

@@ -1,6 +1,7 @@
 import Glibc
 import PrismAdmission
 import PrismConfig
+import PrismControl
 import PrismEngine
 import PrismProtocol
 import PrismTestSupport

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import PrismControl
 import PrismProtocol
 
 /// Takes a daemon's place on a control socket, and answers each request line with the result of `answer`.

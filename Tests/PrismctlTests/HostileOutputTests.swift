@@ -1,4 +1,5 @@
 import Foundation
+import PrismControl
 import PrismProtocol
 import Testing
 

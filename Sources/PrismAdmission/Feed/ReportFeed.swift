@@ -1,4 +1,5 @@
 import PrismBase
+public import PrismControl
 public import PrismProtocol
 import Synchronization
 

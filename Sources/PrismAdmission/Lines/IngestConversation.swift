@@ -1,4 +1,5 @@
 public import PrismBase
+public import PrismControl
 public import PrismProtocol
 
 /// One connection's line protocol without its socket: bytes in, batches out to a commit, answers out

@@ -1,3 +1,4 @@
+import PrismControl
 public import PrismProtocol
 
 /// The changes by which admission takes reports of a sender that can send neither another type nor a smaller meta.

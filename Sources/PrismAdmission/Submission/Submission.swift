@@ -1,3 +1,4 @@
+package import PrismControl
 public import PrismProtocol
 import Synchronization
 

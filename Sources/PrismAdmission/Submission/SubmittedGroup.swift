@@ -1,3 +1,4 @@
+public import PrismControl
 public import PrismProtocol
 
 /// A group on its way: admitted report by report, then batches for one commit, then an answer for each submission. Pure.

@@ -1,10 +1,10 @@
-/// A hash that is the same in every process, on every machine and in every version: what is stored or shared by several
-/// programs may depend on it. Anybody can make texts with equal hashes, so it protects nothing.
+/// A hash that is the same in every process, on every machine and in every version. So a file may depend on it, or several
+/// programs. Anybody can make texts with equal hashes, so it protects nothing.
 public enum StableHash {
   private static let (start, prime): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x0000_0100_0000_01B3)
 
-  /// FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv), with its bits mixed as MurmurHash3 does at its end
-  /// (https://github.com/aappleby/smhasher/blob/master/src/MurmurHash3.cpp): FNV alone changes few bits between texts that
+  /// FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv), mixed as MurmurHash3 does at its end
+  /// (https://github.com/aappleby/smhasher/blob/master/src/MurmurHash3.cpp). FNV alone changes few bits between texts that
   /// differ at their end.
   public static func of(_ text: [UInt8]) -> UInt64 {
     let hash = text.reduce(start) { ($0 ^ UInt64($1)) &* prime }

@@ -1,5 +1,6 @@
 import PrismAdmission
 import PrismConfig
+import PrismControl
 import PrismProtocol
 import PrismStore
 

@@ -1,6 +1,7 @@
 import PrismAdmission
 import PrismBase
 import PrismConfig
+public import PrismControl
 public import PrismProtocol
 import PrismStore
 import Synchronization

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismControl
 import PrismProtocol
 import PrismStore
 

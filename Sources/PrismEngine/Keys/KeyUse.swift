@@ -1,4 +1,5 @@
 public import PrismBase
+import PrismControl
 import PrismPacket
 import PrismProtocol
 import Synchronization

@@ -1,6 +1,7 @@
 public import PrismAdmission
 import PrismBase
 import PrismConfig
+import PrismControl
 import PrismProtocol
 import PrismStore
 

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismControl
 import PrismProtocol
 
 /// One namespace's delivery, as `prismctl status` shows it.

@@ -1,6 +1,7 @@
 import PrismBase
 import PrismConfig
-public import PrismProtocol
+public import PrismControl
+import PrismProtocol
 
 // Texts about remote configuration: for the log, and for `prismctl status --json` under `remote`.
 extension RemoteConfigurationClient {

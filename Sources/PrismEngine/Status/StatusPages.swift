@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismControl
 import PrismProtocol
 
 /// The pages for people at `metrics.listen`: `prismctl status` and the daemon's part of `prismctl doctor` as HTML

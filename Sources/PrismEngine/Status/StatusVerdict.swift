@@ -1,4 +1,5 @@
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 /// The daemon's state in one sentence and a light.

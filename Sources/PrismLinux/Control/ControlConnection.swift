@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import PrismControl
 import PrismProtocol
 
 /// One client of the control socket. Shares its server's thread.

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 public import PrismBase
+public import PrismControl
 public import PrismProtocol
 
 /// Answers `prismctl` and other tools over the control socket (docs/control-protocol.md): one JSON request a line, one

@@ -3,6 +3,7 @@ import Glibc
 public import PrismAdmission
 public import PrismBase
 public import PrismConfig
+import PrismControl
 import PrismInputs
 import PrismProtocol
 

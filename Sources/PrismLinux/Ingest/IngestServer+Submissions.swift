@@ -1,5 +1,6 @@
 public import PrismAdmission
 import PrismBase
+import PrismControl
 public import PrismProtocol
 
 /// A group of another input, until its commit.

@@ -1,6 +1,7 @@
 import Glibc
 import PrismAdmission
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 extension IngestServer {

@@ -1,3 +1,4 @@
+import PrismControl
 import PrismProtocol
 
 /// The exit codes of the programs, after sysexits.h (prismd(8), "EXIT STATUS").

@@ -1,14 +1,15 @@
 /// The body of `POST /prism/intent` (docs/packet.md, "The intent of a trigger"): may the reports of a trigger leave, or have
 /// enough devices sent?
 public struct IntentQuestion: ControlMessage {
-  public static let path = "/prism/intent"
-  public static let contentType = "application/vnd.prism.intent+json"
+  /// Of the request.
+  public static let (path, contentType) = ("/prism/intent", "application/vnd.prism.intent+json")
+  /// A longer body is refused.
   public static let bodyBytesMax = 4096
   /// A trigger's name at most, with `server.` ahead of it.
   public static let ruleBytesMax = 128
 
-  public var device = ""
-  public var namespace = ""
+  /// Where the reports wait.
+  public var device = "", namespace = ""
   /// The key of `Prism-Mac`, and the cipher that it is of.
   public var keyID = "", cipher = ""
   /// 32 hexadecimal digits, new for each question: an answer holds for one.

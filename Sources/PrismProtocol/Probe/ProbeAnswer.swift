@@ -18,7 +18,9 @@ public struct ProbeAnswer: ControlMessage {
   public var collector = ""
   /// Versions of packets that it takes.
   public var versions: [Int] = []
+  /// Whether the collector takes the key.
   public var key = Verdict.hidden
+  /// Whether it takes the token.
   public var token = Verdict.notAsked
   /// Of the namespaces that were asked about.
   public var refusedNamespaces: [String] = []

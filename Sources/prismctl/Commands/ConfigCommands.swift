@@ -1,6 +1,7 @@
 import Glibc
 import PrismBase
 import PrismConfig
+import PrismControl
 import PrismProtocol
 
 extension Command {

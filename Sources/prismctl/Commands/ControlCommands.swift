@@ -1,4 +1,5 @@
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 /// The commands that ask the daemon and show its answers.

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 /// `prismctl dead list` for people: a letter in a line, and below it whose it is and what the collector said.

@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 extension Command {

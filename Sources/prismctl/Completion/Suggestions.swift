@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 /// The words that may follow those of a line, from the commands as `--help` shows them.

@@ -1,5 +1,6 @@
 import Glibc
 import PrismConfig
+import PrismControl
 import PrismProtocol
 
 /// Whether the files can be taken, and who may read and write the keys.

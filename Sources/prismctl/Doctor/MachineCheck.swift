@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 /// The disk that the store is on, and the clock.

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 /// Checks the queues by the status: rows that wait too long, that only grow, that are held, and dead letters.

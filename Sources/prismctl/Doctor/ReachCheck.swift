@@ -1,6 +1,7 @@
 import Glibc
 import PrismBase
 import PrismConfig
+import PrismControl
 import PrismProtocol
 
 /// Whether collectors can be reached from here, while there is no daemon that could be asked.

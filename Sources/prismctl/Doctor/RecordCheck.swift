@@ -1,4 +1,5 @@
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 /// Checks the records of a namespace by its status: changes that wait with no prospect, and changes that the server refused.

@@ -1,4 +1,5 @@
 import Glibc
+import PrismControl
 import PrismProtocol
 
 /// Whether clients can get at the sockets.

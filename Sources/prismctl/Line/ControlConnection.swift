@@ -1,6 +1,7 @@
 import Glibc
 import PrismBase
 import PrismClient
+import PrismControl
 import PrismProtocol
 
 /// Asks the daemon over its control socket: one request, one or more answers, the last with `"done":true`.

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismControl
 import PrismProtocol
 
 /// `prismctl status` for people: stored rows, the state of delivery, and faults.

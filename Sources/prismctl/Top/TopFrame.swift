@@ -1,3 +1,4 @@
+import PrismControl
 import PrismProtocol
 
 /// One screen of `prismctl top`, for any size.

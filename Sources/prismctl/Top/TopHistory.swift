@@ -1,3 +1,4 @@
+import PrismControl
 import PrismProtocol
 
 /// The data of `prismctl top`: the newest status, and the rates of the five minutes before it.

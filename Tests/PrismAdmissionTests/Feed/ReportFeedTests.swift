@@ -1,4 +1,5 @@
 import PrismConfig
+import PrismControl
 import PrismEngine
 import PrismProtocol
 import PrismTestSupport

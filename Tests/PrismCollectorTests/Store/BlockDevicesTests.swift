@@ -4,7 +4,7 @@ import Testing
 
 @testable import PrismCollector
 
-/// What a block's row says about its devices.
+/// A block's row says which devices it has.
 @Suite("The devices of a block") struct BlockDevicesTests {
   private static func devices(_ range: Range<Int>) -> Set<String> { Set(range.map { "till-\($0 * 7919)" }) }
 

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismControl
 import PrismProtocol
 import PrismStore
 import PrismTestSupport

@@ -1,3 +1,4 @@
+import PrismControl
 import PrismProtocol
 import Testing
 

@@ -1,4 +1,5 @@
 import PrismConfig
+import PrismControl
 import PrismProtocol
 import PrismTestSupport
 import Testing

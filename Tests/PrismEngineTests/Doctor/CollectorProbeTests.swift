@@ -1,4 +1,5 @@
 import PrismConfig
+import PrismControl
 import PrismPacket
 import PrismProtocol
 import Testing

@@ -1,6 +1,7 @@
 import PrismAdmission
 import PrismBase
 import PrismConfig
+import PrismControl
 import PrismPacket
 import PrismProtocol
 import PrismStore

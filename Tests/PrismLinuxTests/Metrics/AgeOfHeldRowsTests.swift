@@ -3,6 +3,7 @@ import Glibc
 import PrismAdmission
 import PrismBase
 import PrismConfig
+import PrismControl
 import PrismEngine
 import PrismHTTP
 import PrismProtocol

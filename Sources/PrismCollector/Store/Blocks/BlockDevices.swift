@@ -27,7 +27,7 @@ enum BlockDevices {
     return places(of: device, bits.count).allSatisfy { bits[$0 / 8] & 1 << UInt8($0 % 8) != 0 }
   }
 
-  /// The bits of a device in a filter of so many bytes: the halves of its hash, once and again the second one added.
+  /// The bits of a device in a filter of this size: the halves of its hash, once and again the second one added.
   private static func places(of device: String, _ bytes: Int) -> [Int] {
     let hash = StableHash.of(Array(device.utf8))
     let (first, step) = (hash >> 32, hash & 0xFFFF_FFFF | 1)

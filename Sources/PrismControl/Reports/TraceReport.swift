@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// A row of the answer to `trace`. Members that do not apply to its state are left out.
 public struct TraceReport: ControlMessage {
   /// The queue of the row.

@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// A file of the answer to `carry`; its parts follow.
 public struct CarriedFileReport: ControlMessage {
   /// Without a folder.

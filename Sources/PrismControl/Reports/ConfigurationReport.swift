@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// Of the answer to `config-show`: where the daemon's own things are. The whole is printed as it came.
 public struct ConfigurationReport: ControlMessage {
   /// The keys of prismd.yaml that `doctor` needs.

@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// A dead letter, in the answers to `dead-list` and `dead-show`.
 public struct DeadLetterReport: ControlMessage {
   /// The number by which `dead-show`, `dead-requeue` and `dead-drop` name it.

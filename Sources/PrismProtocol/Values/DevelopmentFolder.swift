@@ -8,7 +8,9 @@ public struct DevelopmentFolder: Sendable, Equatable {
 
   public init(_ path: String) { self.path = path }
 
+  /// Where its `prismd` listens.
   public var controlSocket: String { path + "/control.sock" }
+  /// Where its `prismd` takes reports.
   public var ingestSocket: String { path + "/ingest.sock" }
   /// The daemon's own file.
   public var configuration: String { path + "/prismd.yaml" }

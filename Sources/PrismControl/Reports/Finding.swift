@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// A result of `prismctl doctor` about one thing that commonly goes wrong.
 public struct Finding: ControlMessage {
   /// How bad it is; `skipped` if it could not be checked.

@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// How the store is, and what happened to it since the daemon's start.
 public struct StoreReport: ControlMessage {
   /// `working`, or what it does instead.

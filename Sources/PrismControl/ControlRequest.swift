@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// A request of `prismctl` on the control socket: one JSON object on a line, `{"command":"flush","namespace":"shop"}`.
 ///
 /// The daemon answers with one or more JSON objects, one on each line. The last one of an answer has `"done":true`, or

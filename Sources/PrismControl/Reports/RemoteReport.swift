@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// Remote configuration in `StatusReport`.
 public struct RemoteReport: ControlMessage {
   /// `remote.url`.

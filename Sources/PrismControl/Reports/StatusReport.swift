@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// The document of `prismctl status --json` (docs/control-protocol.md). Times are RFC 3339 in UTC.
 public struct StatusReport: ControlMessage {
   /// The daemon's version.

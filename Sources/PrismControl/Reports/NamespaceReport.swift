@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// A namespace in `StatusReport`.
 public struct NamespaceReport: ControlMessage {
   /// `active`, `held` (only an operator can get delivery going again) or `retired` (not configured any more).

@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// A report that `tail` follows: nothing of its content. Of a refused one the names are its client's own words.
 public struct TailReport: ControlMessage {
   /// The time of the answer, RFC 3339.

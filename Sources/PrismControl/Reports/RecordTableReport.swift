@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// A table of records in `NamespaceReport`. `put` is the sum of the counts behind it (docs/records.md).
 public struct RecordTableReport: ControlMessage {
   /// Records in the table, those that wait for their deletion among them.

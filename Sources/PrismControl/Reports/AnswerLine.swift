@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// A line of any answer, as it came: a newer daemon says more than this program knows.
 public struct AnswerLine: Sendable {
   /// The whole line.
