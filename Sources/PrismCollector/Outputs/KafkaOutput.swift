@@ -29,6 +29,8 @@ actor KafkaOutput: ReportOutput {
 
   init(_ options: Options, time: any TimeSource) { (self.options, self.time) = (options, time) }
 
+  nonisolated var batching: ReportBatching { .large }
+
   func close() { producer = nil }
 
   func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> [RefusedReport] {

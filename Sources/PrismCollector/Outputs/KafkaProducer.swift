@@ -86,7 +86,8 @@ final class KafkaProducer {
     var code = added.first { $0 != RD_KAFKA_RESP_ERR_NO_ERROR } ?? RD_KAFKA_RESP_ERR_NO_ERROR
     if code == RD_KAFKA_RESP_ERR_NO_ERROR {
       let key = Array("\(report.device)/\(report.namespace)/\(report.kind)".utf8)
-      let value = report.jsonLine
+      var value: [UInt8] = []
+      report.appendLine(to: &value)
       code = prism_kafka_produce(
         handle, topic, key, key.count, value, value.count, report.receivedTime, headers,
         UnsafeMutableRawPointer(bitPattern: place + 1))

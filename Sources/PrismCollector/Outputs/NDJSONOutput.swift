@@ -14,10 +14,12 @@ actor NDJSONOutput: ReportOutput {
     file = options.map { RotatingFile($0, name: name, time: time) }
   }
 
+  nonisolated var batching: ReportBatching { .large }
+
   func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> [RefusedReport] {
     var text: [UInt8] = []
     for report in reports {
-      text += report.jsonLine
+      report.appendLine(to: &text)
       text.append(UInt8(ascii: "\n"))
     }
     if file != nil { try file?.append(text) } else { try Self.print(text) }
@@ -44,9 +46,10 @@ actor NDJSONOutput: ReportOutput {
 
 extension StoredReport {
   /// As `GET /reports` shows it, with the payload in base64, without a line feed.
-  var jsonLine: [UInt8] {
-    guard let payload else { return jsonText }
-    return jsonText.dropLast() + Array(#","payload":"\#(Base64.encode(payload))"}"#.utf8)
+  func appendLine(to text: inout [UInt8]) {
+    appendJSON(to: &text)
+    if let payload { text += #","payload":"\#(Base64.encode(payload))""#.utf8 }
+    text.append(UInt8(ascii: "}"))
   }
 }
 

@@ -41,6 +41,8 @@ actor OutputRunner {
   private(set) var figures = Figures()
   /// nil: it is read before the next page.
   private var cursor: Int64?
+  /// Of the reports behind this one, which are read while those before are delivered. Not used after a failure.
+  private var ahead: (after: Int64, page: Task<[StoredReport]?, Never>)?
   /// In uptime: since when reports wait for more to go with them; nil: there are no such.
   private var patientSince: Duration?
   /// In uptime; nil: not yet.
@@ -71,6 +73,7 @@ actor OutputRunner {
         figures.holds = nil
         wait = Self.pauses.follows
       case .failed(let cause):
+        ahead = nil
         figures.failures += 1
         if figures.holds != cause { log.warning("an output takes no reports", ["output": name, "cause": cause]) }
         figures.holds = cause
@@ -80,6 +83,7 @@ actor OutputRunner {
       do { try await time.sleep(for: wait) } catch { break }  // the collector stops
     }
     await output.close()
+    _ = await ahead?.page.value
     await source.close()
   }
 
@@ -87,20 +91,21 @@ actor OutputRunner {
     do throws(StoreFailure) {
       figures.isLeading = try await source.lead()
       guard figures.isLeading else {
-        (cursor, figures.waitingSince) = (nil, nil)
+        (cursor, ahead, figures.waitingSince) = (nil, nil, nil)
         return .follows
       }
       try await handOnRequeued()
       guard figures.dead.letters < Self.deadMax else { return .failed(Self.tooManyDead) }
       let from = if let cursor { cursor } else { try await source.cursor() }
       cursor = from
-      let page = try await source.next(after: from, limit: output.batching.reportsMax)
+      let page = try await page(after: from)
       figures.waitingSince = page.first?.receivedTime
       guard !page.isEmpty else {
         takesReports()
         return .idle
       }
       guard isDue(page) else { return .idle }
+      if let last = page.last { readAhead(after: last.id) }
       let refused: [RefusedReport]
       do throws(OutputFailure) { refused = try await deliver(page) } catch {
         // Reports that were taken before a failure do not come again, not after a stop either.
@@ -114,6 +119,20 @@ actor OutputRunner {
       cursor = nil
       return .failed("\(error)")
     }
+  }
+
+  private func readAhead(after id: Int64) {
+    let (source, limit) = (source, output.batching.reportsMax)
+    ahead = (id, Task { try? await source.next(after: id, limit: limit) })
+  }
+
+  /// Reports may have come since an empty page was read ahead, and a fault may be over.
+  private func page(after id: Int64) async throws(StoreFailure) -> [StoredReport] {
+    if let ahead {
+      self.ahead = nil
+      if let page = await ahead.page.value, ahead.after == id, !page.isEmpty { return page }
+    }
+    return try await source.next(after: id, limit: output.batching.reportsMax)
   }
 
   private func isDue(_ page: [StoredReport]) -> Bool {

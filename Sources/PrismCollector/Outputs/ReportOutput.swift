@@ -22,6 +22,9 @@ struct ReportBatching: Sendable, Equatable {
   var reportsMax = 1000
   /// How long fewer of them wait for more.
   var patience: Duration = .zero
+
+  /// For an output that commits page by page: the commits cost less.
+  static let large = ReportBatching(reportsMax: 4000)
 }
 
 /// Why an output takes nothing now. Never a report's content.

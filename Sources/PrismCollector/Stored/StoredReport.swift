@@ -26,15 +26,32 @@ struct StoredReport: Sendable, Equatable {
     return min(created ?? receivedTime, receivedTime)
   }
 
+  /// Of the meta and the payload.
+  var bytes: Int { meta.count + (payload?.count ?? 0) }
+
   /// As `GET /reports` shows it, in JSON. The meta is as it came.
   var jsonText: [UInt8] {
-    let head: JSONValue = [
-      "id": .int(id), "device": .string(device), "namespace": .string(namespace), "kind": .string(kind),
-      "type": .string(type), "reportId": .string(reportID), "createdTime": createdTime.map { .int($0) } ?? .null,
-      "receivedTime": .int(receivedTime), "packetId": .string(packetID), "chainBroken": .bool(chainIsBroken),
-      "payloadBytes": payloadBytes.map { .int($0) } ?? .null,
-    ]
-    let tail = isDamaged ? #","damaged":true,"meta":"# : #","meta":"#
-    return Array(head.text.utf8.dropLast()) + Array(tail.utf8) + meta + [UInt8(ascii: "}")]
+    var text: [UInt8] = []
+    appendJSON(to: &text)
+    text.append(UInt8(ascii: "}"))
+    return text
+  }
+
+  /// The same without its closing brace.
+  func appendJSON(to text: inout [UInt8]) {
+    text += #"{"id":\#(id)"#.utf8
+    for (name, value) in [
+      (#","device":"#, device), (#","namespace":"#, namespace), (#","kind":"#, kind), (#","type":"#, type),
+      (#","reportId":"#, reportID),
+    ] as [(StaticString, String)] {
+      name.withUTF8Buffer { text.append(contentsOf: $0) }
+      JSONValue.append(quoted: value, to: &text)
+    }
+    text += #","createdTime":\#(createdTime.map { String($0) } ?? "null"),"receivedTime":\#(receivedTime)"#.utf8
+    text += #","packetId":"#.utf8
+    JSONValue.append(quoted: packetID, to: &text)
+    text += #","chainBroken":\#(chainIsBroken),"payloadBytes":\#(payloadBytes.map { String($0) } ?? "null")"#.utf8
+    text += (isDamaged ? #","damaged":true,"meta":"# : #","meta":"#).utf8
+    text += meta
   }
 }

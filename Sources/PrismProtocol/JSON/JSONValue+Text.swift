@@ -62,6 +62,12 @@ extension JSONValue {
   /// `text` as a JSON string, with its quotes.
   public static func append(quoted text: String, to result: inout [UInt8]) {
     result.append(UInt8(ascii: "\""))
+    defer { result.append(UInt8(ascii: "\"")) }
+    let isPlain = text.utf8.allSatisfy { $0 &- 0x20 < 0x5F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+    guard !isPlain else {
+      result += text.utf8
+      return
+    }
     for scalar in text.unicodeScalars {
       switch scalar {
       case "\"", "\\": result += [UInt8(ascii: "\\"), UInt8(scalar.value)]
@@ -73,6 +79,5 @@ extension JSONValue {
       default: result += String(scalar).utf8
       }
     }
-    result.append(UInt8(ascii: "\""))
   }
 }

@@ -54,12 +54,12 @@ struct OpenedBlock {
       guard run.ids.overlaps(ids),
         filter.wants(run.stream.device, run.stream.namespace.text, run.stream.kind.name)
       else { continue }
-      for step in 0..<run.count {
-        let place = filter.isNewestFirst ? run.count - 1 - step : step
-        let report = Report(id: run.first + Int64(place), run: run, place: place, row: reports.rows[start + place])
-        guard ids.contains(report.id), type == nil || reports.bytes[report.row.type].elementsEqual(type ?? []) else {
-          continue
-        }
+      let wanted = run.ids.clamped(to: ids)
+      for step in 0..<Int64(wanted.count) {
+        let id = filter.isNewestFirst ? wanted.upperBound - step : wanted.lowerBound + step
+        let place = Int(id - run.first)
+        let report = Report(id: id, run: run, place: place, row: reports.rows[start + place])
+        guard type == nil || reports.bytes[report.row.type].elementsEqual(type ?? []) else { continue }
         guard filter.wants(report.time(filter.axis)) else { continue }
         guard metas.allSatisfy({ $0.of(report.row, reports) }) else { continue }
         guard try take(report) else { return false }

@@ -44,8 +44,8 @@ struct KafkaOutputTests {
     for (key, reports) in expected {
       var (first, seen): ([String], Set<String>) = ([], [])
       for message in found[key] ?? [] where seen.insert(message.value).inserted { first.append(message.value) }
-      #expect(first == reports.map { String(decoding: $0.jsonLine, as: UTF8.self) }, "\(key)")
-      let packets = Dictionary(uniqueKeysWithValues: reports.map { (String(decoding: $0.jsonLine, as: UTF8.self), $0) })
+      #expect(first == reports.map { String(decoding: $0.line, as: UTF8.self) }, "\(key)")
+      let packets = Dictionary(uniqueKeysWithValues: reports.map { (String(decoding: $0.line, as: UTF8.self), $0) })
       for message in found[key] ?? [] {
         let report = try #require(packets[message.value])
         #expect(
@@ -186,5 +186,13 @@ struct KafkaOutputTests {
     }
     chmod(folder("p"), 0o604)
     #expect(throws: OutputFailure.self) { try KafkaOutput.properties(options) }
+  }
+}
+
+extension StoredReport {
+  fileprivate var line: [UInt8] {
+    var text: [UInt8] = []
+    appendLine(to: &text)
+    return text
   }
 }
