@@ -31,6 +31,8 @@ actor OTLPOutput: ReportOutput {
 
   init(_ options: Options) { self.options = options }
 
+  nonisolated var batching: ReportBatching { .large }
+
   func close() { handle = nil }
 
   /// Sends requests of at most 4 MiB of metas and payloads, one after the other, each signal in the order of its reports.
@@ -54,25 +56,24 @@ actor OTLPOutput: ReportOutput {
 
   private struct Part {
     let signal: OTLPSignal
-    var records: [(record: OTLPRecord, id: Int64, bytes: Int)] = []
-    var bytes: Int { records.reduce(0) { $0 + $1.bytes } }
+    var reports: [StoredReport] = []
+    var bytes = 0
   }
 
   private func parts(of reports: [StoredReport]) -> [Part] {
-    let all = reports.map { (record: OTLPRecord($0), id: $0.id, bytes: $0.meta.count + ($0.payload?.count ?? 0)) }
     var parts: [Part] = []
     for signal in OTLPSignal.allCases {
-      var (part, bytes) = (Part(signal: signal), 0)
-      for one in all where one.record.signal == signal {
-        let isFull = bytes + one.bytes > requestBytesMax || part.records.count == requestReportsMax
-        if isFull, !part.records.isEmpty {
+      var part = Part(signal: signal)
+      for report in reports where report.signal == signal {
+        let isFull = part.bytes + report.bytes > requestBytesMax || part.reports.count == requestReportsMax
+        if isFull, !part.reports.isEmpty {
           parts.append(part)
-          (part, bytes) = (Part(signal: signal), 0)
+          part = Part(signal: signal)
         }
-        part.records.append(one)
-        bytes += one.bytes
+        part.reports.append(report)
+        part.bytes += report.bytes
       }
-      if !part.records.isEmpty { parts.append(part) }
+      if !part.reports.isEmpty { parts.append(part) }
     }
     return parts
   }
@@ -82,14 +83,14 @@ actor OTLPOutput: ReportOutput {
   private func send(_ part: Part) throws(OutputFailure) {
     let handle = if let handle { handle } else { try CurlHandle() }
     self.handle = handle
-    let body = OTLPRequest(part.signal, part.records.map(\.record)).body(options.encoding)
+    let body = OTLPRequest.body(part.signal, part.reports, options.encoding)
     let answer = try handle.post(
       body.bytes, to: options.url + part.signal.path, headers: ["Content-Type: \(body.mediaType)"] + options.headers,
       timeout: options.timeout)
-    let (verdict, isOne) = (OTLPVerdict(answer, part.signal), part.records.count == 1)
+    let (verdict, isOne) = (OTLPVerdict(answer, part.signal), part.reports.count == 1)
     switch verdict {
     case .taken(let count, let cause):
-      let refused = count == 0 ? [] : part.records
+      let refused = count == 0 ? [] : part.reports
       if count > 0 { requestReportsMax = 1 }
       let all =
         "\(count) of the \(refused.count) reports of its request, whose dead letters all have this cause: \(cause); "
@@ -99,20 +100,21 @@ actor OTLPOutput: ReportOutput {
         refused: refused.indices.map {
           RefusedReport(id: refused[$0].id, cause: isOne ? cause : all, isDelivered: $0 >= count)
         })
-    case .refused(let cause) where isOne: note(part, refused: [RefusedReport(id: part.records[0].id, cause: cause)])
+    case .refused(let cause) where isOne: note(part, refused: [RefusedReport(id: part.reports[0].id, cause: cause)])
     case .held(let cause): throw OutputFailure("\(part.signal.path) \(cause)")
     case .tooLarge(let cause) where isOne:
       throw OutputFailure("\(part.signal.path) \(cause): one report has \(part.bytes) bytes")
     case .refused, .tooLarge:
       if case .tooLarge = verdict { requestBytesMax = max(1, part.bytes / 2) }
-      let middle = part.records.count / 2
-      try send(Part(signal: part.signal, records: Array(part.records[..<middle])))
-      try send(Part(signal: part.signal, records: Array(part.records[middle...])))
+      let middle = part.reports.count / 2
+      for half in [part.reports[..<middle], part.reports[middle...]] {
+        try send(Part(signal: part.signal, reports: Array(half), bytes: half.reduce(0) { $0 + $1.bytes }))
+      }
     }
   }
 
   private func note(_ part: Part, refused: [RefusedReport]) {
-    answered.ids.formUnion(part.records.map(\.id))
+    answered.ids.formUnion(part.reports.map(\.id))
     answered.refused += refused
   }
 }

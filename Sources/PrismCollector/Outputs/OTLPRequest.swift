@@ -2,131 +2,166 @@ import PrismBase
 import PrismConfig
 import PrismProtocol
 
-/// A request of OTLP/HTTP. Records that follow each other and have resource and scope in common share them.
+/// The body of a request of OTLP/HTTP. Records that follow each other and have resource and scope in common share them.
+///
+/// A report that came over OTLP is given back as it came; of another one a log record is made, whose body is the meta.
 struct OTLPRequest {
   private let signal: OTLPSignal
-  private var resources: [(resource: JSONValue, scopes: [(scope: JSONValue, records: [JSONValue])])] = []
+  private let lists: (resources: OTLPField, scopes: OTLPField, records: OTLPField)
+  private var body: OTLPWriter
+  /// Those of the newest record.
+  private var resource: OTLPWriter, scope: OTLPWriter
+  /// Those that are open, as they were written; nil: there is no such.
+  private var openResource: (bytes: [UInt8], start: Int)?
+  private var openScope: (bytes: [UInt8], start: Int)?
+  private var members = ScannedMembers()
 
-  /// - Parameter records: all of `signal`.
-  init(_ signal: OTLPSignal, _ records: some Sequence<OTLPRecord>) {
-    self.signal = signal
-    for record in records { add(record) }
+  /// - Parameter reports: all of `signal`.
+  static func body(
+    _ signal: OTLPSignal, _ reports: some Sequence<StoredReport>, _ encoding: CollectorConfiguration.Output.Encoding
+  ) -> (bytes: [UInt8], mediaType: String) {
+    var request = OTLPRequest(signal, isJSON: encoding == .json)
+    if encoding == .json { request.body.append([UInt8(ascii: "{")]) }
+    request.body.beginList(request.lists.resources)
+    for report in reports { request.add(report) }
+    request.endResource()
+    request.body.endList()
+    if encoding == .json { request.body.append([UInt8(ascii: "}")]) }
+    return (request.body.bytes, encoding == .json ? "application/json" : "application/x-protobuf")
   }
 
-  private mutating func add(_ record: OTLPRecord) {
-    if resources.last?.resource != record.resource { resources.append((record.resource, [])) }
-    let last = resources.count - 1
-    if resources[last].scopes.last?.scope != record.scope { resources[last].scopes.append((record.scope, [])) }
-    resources[last].scopes[resources[last].scopes.count - 1].records.append(record.record)
+  private init(_ signal: OTLPSignal, isJSON: Bool) {
+    (self.signal, lists) = (signal, signal.lists)
+    body = OTLPWriter(isJSON: isJSON)
+    (resource, scope) = (body, body)
   }
 
-  func body(_ encoding: CollectorConfiguration.Output.Encoding) -> (bytes: [UInt8], mediaType: String) {
-    switch encoding {
-    case .json: (text, "application/json")
-    case .protobuf: (protobuf, "application/x-protobuf")
-    }
-  }
-
-  /// The outer messages are alike for all signals: a list of resources (1), each with its resource (1) and scopes (2),
-  /// each with its scope (1) and records (2).
-  private var protobuf: [UInt8] {
-    var request = ProtobufWriter()
-    for resource in resources {
-      var outer = Self.written(resource.resource, as: .resource)
-      for scope in resource.scopes {
-        var inner = Self.written(scope.scope, as: .scope)
-        for record in scope.records {
-          var writer = ProtobufWriter()
-          writer.append(record, as: signal.recordMessage)
-          inner.append(writer.bytes, 2)
-        }
-        outer.append(inner.bytes, 2)
-      }
-      request.append(outer.bytes, 1)
-    }
-    return request.bytes
-  }
-
-  /// A message as the first field of another one.
-  private static func written(_ json: JSONValue, as message: OTLPMessage) -> ProtobufWriter {
-    var (outer, inner) = (ProtobufWriter(), ProtobufWriter())
-    inner.append(json, as: message)
-    outer.append(inner.bytes, 1)
-    return outer
-  }
-
-  var text: [UInt8] {
-    let names = signal.names
-    let resources: [JSONValue] = resources.map { resource in
-      let scopes: [JSONValue] = resource.scopes.map { scope in
-        .object([.init("scope", scope.scope), .init(names.records, .array(scope.records))])
-      }
-      return .object([.init("resource", resource.resource), .init(names.scopes, .array(scopes))])
-    }
-    return JSONValue.object([.init(names.resources, .array(resources))]).bytes
-  }
-}
-
-/// A report as a record of OTLP. One that came over OTLP is given back as it came; of another one a log record is made,
-/// whose body is the meta.
-struct OTLPRecord: Equatable {
-  let signal: OTLPSignal
-  let resource: JSONValue, scope: JSONValue
-  let record: JSONValue
-
-  init(_ report: StoredReport) {
-    let meta = (try? JSONValue(parsing: report.meta)) ?? .null
-    if let signal = Self.signal(of: report, meta) {
-      let members = (meta.object ?? []).filter { signal.recordMessage.hasField($0.key) }
-      (self.signal, record) = (signal, .object(members))
-      (resource, scope) = (meta["OTEL_RESOURCE"] ?? .object([]), meta["OTEL_SCOPE"] ?? .object([]))
+  private mutating func add(_ report: StoredReport) {
+    let meta = members.scan(report.meta.span) ? report.meta : Self.null
+    let text = meta.span
+    let isOTLP = cameOverOTLP(report, text)
+    resource.removeAll()
+    scope.removeAll()
+    if isOTLP {
+      Self.write(.resource, members.value(Self.resourceKey, in: text), text, to: &resource)
+      Self.write(.scope, members.value(Self.scopeKey, in: text), text, to: &scope)
     } else {
-      (signal, record) = (.logs, Self.record(report, meta))
-      resource = ["attributes": .array(Self.origin(report, meta))]
-      scope = ["name": "prism"]
+      addOrigin(report, text)
     }
+    beginScope()
+    let start = body.begin(lists.records)
+    if isOTLP { addMembers(text) } else { addRecord(report, text) }
+    body.end(start)
   }
 
-  /// The signal as which the report came; nil: it came in another way.
-  private static func signal(of report: StoredReport, _ meta: JSONValue) -> OTLPSignal? {
-    if let signal = OTLPSignal.allCases.first(where: { $0.type == report.type }) { return signal }
+  private static let null = Array("null".utf8)
+  private static let (resourceKey, scopeKey) = (Array("OTEL_RESOURCE".utf8), Array("OTEL_SCOPE".utf8))
+  private static let eventKey = Array("eventName".utf8)
+
+  private func cameOverOTLP(_ report: StoredReport, _ text: Span<UInt8>) -> Bool {
+    if signal.type == report.type { return true }
     // An event of its own type.
-    guard meta["OTEL_RESOURCE"] != nil || meta["OTEL_SCOPE"] != nil else { return nil }
-    return meta["eventName"]?.string == report.type ? .logs : nil
+    let hasOrigin = [Self.resourceKey, Self.scopeKey].contains { members.value($0, in: text) != nil }
+    return hasOrigin && members.string(Self.eventKey, in: text) == report.type
   }
 
-  private static func record(_ report: StoredReport, _ meta: JSONValue) -> JSONValue {
-    let created = report.createdTime ?? report.receivedTime
-    var attributes = [
-      attribute("prism.type", report.type), attribute("prism.report_id", report.reportID),
-      attribute("prism.packet_id", report.packetID),
-    ]
-    let severity = severity(of: report.type)
-    if report.type == CrashReport.type { attributes += exception(meta) }
-    attributes += (meta.object ?? []).filter { isOwn($0) }.map { ["key": .string($0.key), "value": value($0.value)] }
-    if let payload = report.payload {
-      attributes.append(["key": "prism.payload", "value": ["bytesValue": .string(Base64.encode(payload))]])
-    }
-    return [
-      "timeUnixNano": .string(nanoseconds(created)), "observedTimeUnixNano": .string(nanoseconds(report.receivedTime)),
-      "severityNumber": .int(severity.number), "severityText": .string(severity.text),
-      "eventName": .string(report.type), "body": value(meta), "attributes": .array(attributes),
-    ]
+  /// - Parameter start: of a value that need not be an object; nil: there is no value.
+  private static func write(_ field: OTLPField, _ start: Int?, _ text: Span<UInt8>, to writer: inout OTLPWriter) {
+    if let start, writer.isJSON || text[start] == UInt8(ascii: "{") { return writer.value(field, text, at: start) }
+    writer.end(writer.begin(field))
   }
+
+  private mutating func addMembers(_ text: Span<UInt8>) {
+    for member in members.all {
+      guard let field = signal.recordMessage.field(member.key, in: text) else { continue }
+      body.value(field, text, at: member.value)
+    }
+  }
+
+  // MARK: Levels
+
+  private mutating func beginScope() {
+    if openResource?.bytes != resource.bytes {
+      endResource()
+      openResource = (resource.bytes, body.begin(lists.resources))
+      body.append(resource.bytes)
+      body.beginList(lists.scopes)
+    }
+    guard openScope?.bytes != scope.bytes else { return }
+    endScope()
+    openScope = (scope.bytes, body.begin(lists.scopes))
+    body.append(scope.bytes)
+    body.beginList(lists.records)
+  }
+
+  private mutating func endResource() {
+    endScope()
+    guard let start = openResource?.start else { return }
+    body.endList()
+    body.end(start)
+    openResource = nil
+  }
+
+  private mutating func endScope() {
+    guard let start = openScope?.start else { return }
+    body.endList()
+    body.end(start)
+    openScope = nil
+  }
+
+  // MARK: Other reports
 
   /// The service is the app; a report without one is of its namespace.
-  private static func origin(_ report: StoredReport, _ meta: JSONValue) -> [JSONValue] {
-    var attributes = [
-      attribute("service.name", meta["APP_NAME"]?.string ?? report.namespace),
-      attribute("service.namespace", report.namespace), attribute("device.id", report.device),
-    ]
-    let others = [("service.version", "APP_VERSION"), ("os.description", "SYS_SYSTEM_VERSION")]
-    for (name, member) in others { meta[member]?.string.map { attributes.append(attribute(name, $0)) } }
-    return attributes
+  private mutating func addOrigin(_ report: StoredReport, _ text: Span<UInt8>) {
+    let start = resource.begin(.resource)
+    resource.beginList(.resourceAttributes)
+    let name = members.string(Self.appName, in: text) ?? report.namespace
+    resource.attribute(.resourceAttributes, "service.name", name)
+    resource.attribute(.resourceAttributes, "service.namespace", report.namespace)
+    resource.attribute(.resourceAttributes, "device.id", report.device)
+    for (name, key) in Self.originKeys {
+      if let value = members.string(key, in: text) { resource.attribute(.resourceAttributes, name, value) }
+    }
+    resource.endList()
+    resource.end(start)
+    let scopeStart = scope.begin(.scope)
+    scope.string(.scopeName, "prism")
+    scope.end(scopeStart)
   }
 
+  private static let appName = Array("APP_NAME".utf8)
+  private static let originKeys = [
+    ("service.version", Array("APP_VERSION".utf8)), ("os.description", Array("SYS_SYSTEM_VERSION".utf8)),
+  ]
+
+  private mutating func addRecord(_ report: StoredReport, _ text: Span<UInt8>) {
+    let severity = Self.severity(of: report.type)
+    body.integer(.recordTime, Self.nanoseconds(report.createdTime ?? report.receivedTime))
+    body.integer(.observedTime, Self.nanoseconds(report.receivedTime))
+    body.integer(.severityNumber, severity.number)
+    body.string(.severityText, severity.text)
+    body.string(.eventName, report.type)
+    body.anyValue(.body, text)
+    body.beginList(.recordAttributes)
+    body.attribute(.recordAttributes, "prism.type", report.type)
+    body.attribute(.recordAttributes, "prism.report_id", report.reportID)
+    body.attribute(.recordAttributes, "prism.packet_id", report.packetID)
+    for (name, key) in report.type == CrashReport.type ? Self.exceptionKeys : [] {
+      if let value = members.string(key, in: text) { body.attribute(.recordAttributes, name, value) }
+    }
+    for member in members.all where Self.isOwn(member, text) { body.attribute(.recordAttributes, member, text) }
+    if let payload = report.payload { body.attribute(.recordAttributes, "prism.payload") { $0.payload(payload) } }
+    body.endList()
+  }
+
+  /// As OpenTelemetry's conventions name the parts of an exception.
+  private static let exceptionKeys = [
+    ("exception.type", Array("reason".utf8)), ("exception.message", Array("message".utf8)),
+    ("exception.stacktrace", Array("stack".utf8)),
+  ]
+
   /// Numbers of OTLP's data model for logs.
-  private static func severity(of type: String) -> (number: Int, text: String) {
+  private static func severity(of type: String) -> (number: Int64, text: String) {
     switch type {
     case CrashReport.type: (21, "FATAL")
     case "netError": (17, "ERROR")
@@ -135,38 +170,26 @@ struct OTLPRecord: Equatable {
     }
   }
 
-  /// As OpenTelemetry's conventions name the parts of an exception.
-  private static func exception(_ meta: JSONValue) -> [JSONValue] {
-    [("exception.type", "reason"), ("exception.message", "message"), ("exception.stacktrace", "stack")]
-      .compactMap { name, member in meta[member]?.string.map { attribute(name, $0) } }
+  private static func nanoseconds(_ milliseconds: Int64) -> Int64 {
+    milliseconds > 0 && milliseconds < Int64.max / 1_000_000 ? milliseconds * 1_000_000 : 0
   }
 
   /// A plain value that the program gave: prism's own members are in the body, and in the resource.
-  private static func isOwn(_ member: JSONValue.Member) -> Bool {
-    let isPrisms = ["SYS_", "APP_", "MONITOR_", "OTEL_"].contains { member.key.hasPrefix($0) }
-    return !isPrisms && !["REPORT_ID", "CREATE_TIME", "IS_BIZ"].contains(member.key)
-      && member.value.object == nil && member.value.array == nil && member.value != .null
-  }
-
-  private static func attribute(_ key: String, _ text: String) -> JSONValue {
-    ["key": .string(key), "value": ["stringValue": .string(text)]]
-  }
-
-  /// Numbers of 64 bits are strings in protobuf's JSON.
-  private static func nanoseconds(_ milliseconds: Int64) -> String {
-    milliseconds > 0 && milliseconds < Int64.max / 1_000_000 ? String(milliseconds * 1_000_000) : "0"
-  }
-
-  /// An `AnyValue`.
-  static func value(_ json: JSONValue) -> JSONValue {
-    if let text = json.string { return ["stringValue": .string(text)] }
-    if let flag = json.bool { return ["boolValue": .bool(flag)] }
-    if let members = json.object {
-      let values: [JSONValue] = members.map { ["key": .string($0.key), "value": value($0.value)] }
-      return ["kvlistValue": ["values": .array(values)]]
+  private static func isOwn(_ member: ScannedMembers.Member, _ text: Span<UInt8>) -> Bool {
+    let first = text[member.value]
+    guard first != UInt8(ascii: "{"), first != UInt8(ascii: "["), first != UInt8(ascii: "n") else { return false }
+    let key = member.key.hasEscapes ? Array(member.key.string(in: text).utf8) : []
+    let name = member.key.hasEscapes ? key.span : text.extracting(member.key.range)
+    return name.withUnsafeBufferPointer { name in
+      !prefixes.contains { name.starts(with: $0) } && !names.contains { name.elementsEqual($0) }
     }
-    if let elements = json.array { return ["arrayValue": ["values": .array(elements.map { value($0) })]] }
-    guard let number = json.numberText else { return .object([]) }
-    return Int64(number).map { ["intValue": .string(String($0))] } ?? ["doubleValue": json]
   }
+
+  private static let prefixes = ["SYS_", "APP_", "MONITOR_", "OTEL_"].map { Array($0.utf8) }
+  private static let names = ["REPORT_ID", "CREATE_TIME", "IS_BIZ"].map { Array($0.utf8) }
+}
+
+extension StoredReport {
+  /// Of the request that it goes with.
+  var signal: OTLPSignal { OTLPSignal.allCases.first { $0.type == type } ?? .logs }
 }

@@ -156,16 +156,15 @@ extension OTLPMessage {
   private static let byName: [[String: (name: String, field: OTLPField)]] = allCases.map { message in
     var result: [String: (name: String, field: OTLPField)] = [:]
     for field in message.fields.compactMap({ $0 }) {
-      result[field.name] = (field.name, field)
-      result[field.name.snakeCased] = (field.name, field)
+      let name = field.name.description
+      result[name] = (name, field)
+      result[name.snakeCased] = (name, field)
     }
     return result
   }
 }
 
 extension OTLPField {
-  fileprivate var name: String { String(decoding: key.dropFirst().dropLast(2), as: UTF8.self) }
-
   /// Whether a key is the field's name in JSON or in protobuf.
   static func isName(_ key: String, _ name: String) -> Bool { key == name || key == name.snakeCased }
 

@@ -55,7 +55,7 @@ struct ProtobufTranscoder {
       guard output.count <= outputBytesMax else { throw .tooLarge }
       let next = (index..<end).first { parts[$0].field != field.number } ?? end
       output.appendSeparator()
-      output.append(contentsOf: field.key)
+      output.append(keyOf: field)
       if field.isRepeated {
         try list(field, index..<next, input, &output, depth: depth)
       } else {

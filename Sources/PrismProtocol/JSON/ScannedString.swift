@@ -32,20 +32,26 @@ public struct ScannedString: Sendable, Equatable {
     }
   }
 
-  /// The value of the string. It must have been scanned in `text`.
-  public func string(in text: Span<UInt8>) -> String {
+  func decoded(_ text: Span<UInt8>) -> [UInt8] {
     var bytes: [UInt8] = []
     append(from: text, to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
+    return bytes
+  }
+
+  /// Whether it is of ASCII that no output escapes but for quotes and backslashes.
+  func isPrintable(in text: Span<UInt8>) -> Bool {
+    for index in range where text[index] &- 0x20 >= 0x5F { return false }
+    return true
+  }
+
+  /// The value of the string. It must have been scanned in `text`.
+  public func string(in text: Span<UInt8>) -> String {
+    String(decoding: decoded(text), as: UTF8.self)
   }
 
   /// Whether its value is exactly these bytes.
   public func equals(_ bytes: [UInt8], in text: Span<UInt8>) -> Bool {
-    guard !hasEscapes else {
-      var decoded: [UInt8] = []
-      append(from: text, to: &decoded)
-      return decoded == bytes
-    }
+    guard !hasEscapes else { return decoded(text) == bytes }
     guard bytes.count == range.count else { return false }
     for index in bytes.indices where bytes[index] != text[range.lowerBound + index] { return false }
     return true
@@ -85,6 +91,21 @@ extension [UInt8] {
 }
 
 extension Span<UInt8> {
+  /// An integer in decimal, from -2^63 to 2^64 - 1.
+  func integer(_ range: Range<Int>) -> Int128? {
+    let isNegative = !range.isEmpty && self[range.lowerBound] == UInt8(ascii: "-")
+    var (value, index) = (Int64(0), range.lowerBound + (isNegative ? 1 : 0))
+    if 1...18 ~= range.upperBound - index {
+      while index < range.upperBound, self[index] &- UInt8(ascii: "0") < 10 {
+        value = value * 10 + Int64(self[index] &- UInt8(ascii: "0"))
+        index += 1
+      }
+      if index == range.upperBound { return Int128(isNegative ? -value : value) }
+    }
+    let text = extracting(range).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+    return Int64(text).map { Int128($0) } ?? UInt64(text).map { Int128($0) }
+  }
+
   func equals(_ word: StaticString, at range: Range<Int>) -> Bool {
     guard word.utf8CodeUnitCount == range.count else { return false }
     return word.withUTF8Buffer { expected in

@@ -10,10 +10,18 @@ package enum OTLPMessage: Int, CaseIterable, Sendable {
   /// By field number; nil: unknown.
   package var fields: [OTLPField?] { Self.tables[rawValue] }
 
-  /// Whether it has a field of this JSON name.
-  package func hasField(_ name: String) -> Bool {
-    let key = Array("\"\(name)\":".utf8)
-    return fields.contains { $0?.key == key }
+  /// The field of this JSON name; nil: it has no such field.
+  package func field(_ name: ScannedString, in text: Span<UInt8>) -> OTLPField? {
+    guard !name.hasEscapes else { return field(name.string(in: text)) }
+    for field in fields { if let field, text.equals(field.name, at: name.range) { return field } }
+    return nil
+  }
+
+  private func field(_ name: String) -> OTLPField? { fields.first { $0?.name.description == name } ?? nil }
+
+  fileprivate subscript(name: String) -> OTLPField {
+    guard let field = field(name) else { preconditionFailure("no field \(name)") }
+    return field
   }
 
   private static let tables: [[OTLPField?]] = allCases.map { message in
@@ -35,34 +43,74 @@ package struct OTLPField: Sendable {
   }
 
   package let number: Int
-  /// `"name":`
-  package let key: [UInt8]
+  /// In JSON.
+  package let name: StaticString
   package let form: Form
   package var isRepeated = false
   /// One of several fields of which the last one counts.
   package var isChoice = false
 
-  init(_ number: Int, _ name: String, _ form: Form, isRepeated: Bool = false, isChoice: Bool = false) {
-    (self.number, key, self.form) = (number, Array(#""\#(name)":"#.utf8), form)
+  init(_ number: Int, _ name: StaticString, _ form: Form, isRepeated: Bool = false, isChoice: Bool = false) {
+    (self.number, self.name, self.form) = (number, name, form)
     (self.isRepeated, self.isChoice) = (isRepeated, isChoice)
   }
 
-  static func list(_ number: Int, _ name: String, _ form: Form) -> OTLPField {
+  static func list(_ number: Int, _ name: StaticString, _ form: Form) -> OTLPField {
     OTLPField(number, name, form, isRepeated: true)
   }
-  static func choice(_ number: Int, _ name: String, _ form: Form) -> OTLPField {
+  static func choice(_ number: Int, _ name: StaticString, _ form: Form) -> OTLPField {
     OTLPField(number, name, form, isChoice: true)
   }
-  static func attributes(_ number: Int, _ name: String = "attributes") -> OTLPField {
+  static func attributes(_ number: Int, _ name: StaticString = "attributes") -> OTLPField {
     .list(number, name, .message(.keyValue))
   }
-  static func dropped(_ number: Int, _ what: String = "Attributes") -> OTLPField {
-    OTLPField(number, "dropped\(what)Count", .unsigned32)
+  static func dropped(_ number: Int, _ name: StaticString = "droppedAttributesCount") -> OTLPField {
+    OTLPField(number, name, .unsigned32)
   }
   static func points(_ message: OTLPMessage) -> OTLPField { .list(1, "dataPoints", .message(message)) }
   static let temporality = OTLPField(2, "aggregationTemporality", .varint32)
   static let start = OTLPField(2, "startTimeUnixNano", .fixed64)
   static let time = OTLPField(3, "timeUnixNano", .fixed64)
+}
+
+extension OTLPField.Form {
+  /// Whether JSON has a string of digits for it.
+  var isQuoted: Bool {
+    switch self {
+    case .signed64, .unsigned64, .fixed64, .signedFixed64: true
+    default: false
+    }
+  }
+
+  /// As protobuf's tags have it.
+  var wireType: Int {
+    switch self {
+    case .string, .base64, .hexadecimal, .message: 2
+    case .double, .fixed64, .signedFixed64: 1
+    case .fixed32: 5
+    default: 0
+    }
+  }
+}
+
+/// Fields that a writer names.
+extension OTLPField {
+  static let stringValue = OTLPMessage.anyValue["stringValue"], boolValue = OTLPMessage.anyValue["boolValue"]
+  static let intValue = OTLPMessage.anyValue["intValue"], doubleValue = OTLPMessage.anyValue["doubleValue"]
+  static let arrayValue = OTLPMessage.anyValue["arrayValue"], kvlistValue = OTLPMessage.anyValue["kvlistValue"]
+  static let bytesValue = OTLPMessage.anyValue["bytesValue"], elements = OTLPMessage.arrayValue["values"]
+  static let members = OTLPMessage.keyValueList["values"]
+  static let key = OTLPMessage.keyValue["key"], value = OTLPMessage.keyValue["value"]
+  package static let recordTime = OTLPMessage.logRecord["timeUnixNano"]
+  package static let observedTime = OTLPMessage.logRecord["observedTimeUnixNano"]
+  package static let severityNumber = OTLPMessage.logRecord["severityNumber"]
+  package static let severityText = OTLPMessage.logRecord["severityText"]
+  package static let eventName = OTLPMessage.logRecord["eventName"], body = OTLPMessage.logRecord["body"]
+  package static let recordAttributes = OTLPMessage.logRecord["attributes"]
+  package static let resourceAttributes = OTLPMessage.resource["attributes"]
+  package static let scopeName = OTLPMessage.scope["name"]
+  package static let resource = OTLPField(1, "resource", .message(.resource))
+  package static let scope = OTLPField(1, "scope", .message(.scope))
 }
 
 extension OTLPMessage {
@@ -95,8 +143,9 @@ extension OTLPMessage {
       OTLPField(3, "traceState", .string), OTLPField(4, "parentSpanId", .hexadecimal), OTLPField(5, "name", .string),
       OTLPField(6, "kind", .varint32), OTLPField(7, "startTimeUnixNano", .fixed64),
       OTLPField(8, "endTimeUnixNano", .fixed64), .attributes(9), .dropped(10),
-      .list(11, "events", .message(.spanEvent)), .dropped(12, "Events"), .list(13, "links", .message(.spanLink)),
-      .dropped(14, "Links"), OTLPField(15, "status", .message(.spanStatus)), OTLPField(16, "flags", .fixed32),
+      .list(11, "events", .message(.spanEvent)), .dropped(12, "droppedEventsCount"),
+      .list(13, "links", .message(.spanLink)), .dropped(14, "droppedLinksCount"),
+      OTLPField(15, "status", .message(.spanStatus)), OTLPField(16, "flags", .fixed32),
     ],
     .spanEvent: [OTLPField(1, "timeUnixNano", .fixed64), OTLPField(2, "name", .string), .attributes(3), .dropped(4)],
     .spanLink: [
@@ -154,6 +203,14 @@ extension OTLPMessage {
 }
 
 extension [UInt8] {
+  /// Appends a field's name with quotes and a colon.
+  package mutating func append(keyOf field: OTLPField) {
+    append(UInt8(ascii: "\""))
+    field.name.withUTF8Buffer { append(contentsOf: $0) }
+    append(UInt8(ascii: "\""))
+    append(UInt8(ascii: ":"))
+  }
+
   /// Appends a number as protobuf has it: seven bits a byte, the lowest first.
   package mutating func append(varint number: UInt64) {
     var rest = number

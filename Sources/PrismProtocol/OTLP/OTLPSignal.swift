@@ -27,13 +27,23 @@ package enum OTLPSignal: String, Sendable, CaseIterable {
     }
   }
 
-  /// JSON's names of the levels of a request.
+  /// The lists of a request, from the outer one to the inner one. Each of the outer two has the next one.
+  package var lists: (resources: OTLPField, scopes: OTLPField, records: OTLPField) {
+    let (outer, middle, inner): (StaticString, StaticString, StaticString) =
+      switch self {
+      case .logs: ("resourceLogs", "scopeLogs", "logRecords")
+      case .traces: ("resourceSpans", "scopeSpans", "spans")
+      case .metrics: ("resourceMetrics", "scopeMetrics", "metrics")
+      }
+    return (
+      .list(1, outer, .message(.resource)), .list(2, middle, .message(.scope)), .list(2, inner, .message(recordMessage))
+    )
+  }
+
+  /// JSON's names of these.
   package var names: (resources: String, scopes: String, records: String) {
-    switch self {
-    case .logs: ("resourceLogs", "scopeLogs", "logRecords")
-    case .traces: ("resourceSpans", "scopeSpans", "spans")
-    case .metrics: ("resourceMetrics", "scopeMetrics", "metrics")
-    }
+    let lists = lists
+    return (lists.resources.name.description, lists.scopes.name.description, lists.records.name.description)
   }
 
   /// The count in `partial_success`.

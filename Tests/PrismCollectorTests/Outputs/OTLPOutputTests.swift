@@ -38,15 +38,15 @@ struct OTLPOutputTests {
       ("otel.metric", .metrics, #""name":"sales","sum":{"dataPoints":[{"asInt":"600"}],"isMonotonic":true}"#),
     ])
   func asItCame(type: String, signal: OTLPSignal, members: String) throws {
-    let record = OTLPRecord(Self.report(type, "\(Self.resource),\(Self.scope),\(members)"))
-    #expect(record.signal == signal)
+    let report = Self.report(type, "\(Self.resource),\(Self.scope),\(members)")
+    #expect(report.signal == signal)
     let names = signal.names
     let scope = Self.scope.replacing("OTEL_SCOPE", with: "scope")
     let resource = Self.resource.replacing("OTEL_RESOURCE", with: "resource")
     let inner = #"{\#(scope),"\#(names.records)":[{\#(members)}]}"#
     let outer = #"{\#(resource),"\#(names.scopes)":[\#(inner)]}"#
     let expected = #"{"\#(names.resources)":[\#(outer)]}"#
-    #expect(String(decoding: OTLPRequest(signal, [record]).text, as: UTF8.self) == expected)
+    #expect(String(decoding: OTLPRequest.body(signal, [report], .json).bytes, as: UTF8.self) == expected)
   }
 
   @Test("another report is a log record of its app, with its severity, the parts of an exception and its own values")
@@ -56,15 +56,17 @@ struct OTLPOutputTests {
       #""APP_NAME":"shop","APP_VERSION":"2.1","reason":"KeyError","message":"price","stack":"f","code":7,"deep":{"a":1}"#
     )
     report.namespace = "shop"
-    let record = OTLPRecord(report)
+    let request = try JSONValue(parsing: OTLPRequest.body(.logs, [report], .json).bytes)
+    let outer = try #require(request["resourceLogs"]?.array?.first)
+    let record = try #require(outer["scopeLogs"]?.array?.first?["logRecords"]?.array?.first)
     func values(_ json: JSONValue) -> [String: JSONValue] {
       let pairs = (json["attributes"]?.array ?? []).map { ($0["key"]?.string ?? "", $0["value"] ?? .null) }
       return Dictionary(uniqueKeysWithValues: pairs)
     }
-    #expect(values(record.resource)["service.name"] == ["stringValue": "shop"])
-    #expect(values(record.resource)["service.version"] == ["stringValue": "2.1"])
-    #expect(record.record["severityNumber"] == 21 && record.record["severityText"] == "FATAL")
-    let attributes = values(record.record)
+    #expect(values(outer["resource"] ?? .null)["service.name"] == ["stringValue": "shop"])
+    #expect(values(outer["resource"] ?? .null)["service.version"] == ["stringValue": "2.1"])
+    #expect(record["severityNumber"] == 21 && record["severityText"] == "FATAL")
+    let attributes = values(record)
     #expect(attributes["exception.type"] == ["stringValue": "KeyError"])
     #expect(attributes["exception.message"] == ["stringValue": "price"])
     #expect(attributes["exception.stacktrace"] == ["stringValue": "f"] && attributes["code"] == ["intValue": "7"])
@@ -86,25 +88,18 @@ struct OTLPOutputTests {
       ),
     ])
   func protobuf(json: String, bytes: String) throws {
-    var writer = ProtobufWriter()
-    writer.append(try JSONValue(parsing: json), as: .logRecord)
-    #expect(Hex.encode(writer.bytes) == bytes)
-  }
-
-  @Test("protobuf: numbers of a list are packed")
-  func packed() throws {
-    var writer = ProtobufWriter()
-    writer.append(["bucketCounts": ["1", "2"], "offset": -1], as: .buckets)
-    #expect(Hex.encode(writer.bytes) == "12020102" + "0801")
+    var writer = OTLPWriter(isJSON: false)
+    writer.value(OTLPSignal.logs.lists.records, Array("[\(json)]".utf8).span, at: 0)
+    #expect(Hex.encode(writer.bytes.dropFirst(2)) == bytes, "behind the tag and the length of the record")
   }
 
   @Test("records share their resource and their scope with those beside them, in their order")
   func sharing() throws {
     let other = Self.scope.replacing("shop", with: "till")
-    let records = [Self.scope, Self.scope, other, Self.scope].enumerated().map { index, scope in
-      OTLPRecord(Self.report("otel.log", #"\#(Self.resource),\#(scope),"timeUnixNano":"\#(index)""#))
+    let reports = [Self.scope, Self.scope, other, Self.scope].enumerated().map { index, scope in
+      Self.report("otel.log", #"\#(Self.resource),\#(scope),"timeUnixNano":"\#(index)""#)
     }
-    let request = try JSONValue(parsing: OTLPRequest(.logs, records).text)
+    let request = try JSONValue(parsing: OTLPRequest.body(.logs, reports, .json).bytes)
     let resources = try #require(request["resourceLogs"]?.array)
     #expect(resources.count == 1)
     let scopes = try #require(resources[0]["scopeLogs"]?.array)
@@ -240,7 +235,9 @@ struct OTLPOutputTests {
       (#"{"k":null}"#, #"{"kvlistValue":{"values":[{"key":"k","value":{}}]}}"#),
     ])
   func values(json: String, expected: String) throws {
-    #expect(OTLPRecord.value(try JSONValue(parsing: Array(json.utf8))).text == expected)
+    var writer = OTLPWriter(isJSON: true)
+    writer.anyValue(.body, Array(json.utf8).span)
+    #expect(String(decoding: writer.bytes, as: UTF8.self) == #""body":"# + expected)
   }
 }
 
