@@ -27,6 +27,8 @@ def build_tools():
         source = ROOT / "bench" / f"{name}.c"
         command = ["clang", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source, "-lssl", "-lcrypto", "-lz"]
         subprocess.run(command, check=True)
+    kafka = ROOT / "Tests/PrismCollectorTests/Outputs/Kafka/kafka-mock.c"
+    subprocess.run(["clang", "-O2", "-o", TOOLS / "kafka-mock", kafka, "-lrdkafka"], check=True)
 
 
 def free_port():
@@ -80,12 +82,12 @@ class Cost:
 class Sink:
     """The receiver of bench/sink.c."""
 
-    def __init__(self, expect=None, lines=False, port=None, link=None, window=64, columns=True):
+    def __init__(self, expect=None, lines=False, port=None, link=None, window=64, columns=True, otlp=False):
         self.port = port or free_port()
         command = [*(link.far if link else ()), TOOLS / "sink", "--port", str(self.port), "--window", str(window)]
         command += ["--key", KEY, *(["--any"] if link else [])]
         command += ["--expect", str(expect)] if expect else []
-        command += [*(["--lines"] if lines else []), *([] if columns else ["--rows"])]
+        command += [*(["--lines"] if lines else []), *([] if columns else ["--rows"]), *(["--otlp"] if otlp else [])]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         wait_until(self._listens, "the sink")
 
@@ -306,18 +308,20 @@ class Collector:
         self.key.write_text(KEY)
         self.key.chmod(0o600)
         self.port = free_port()
-        # A load is of few devices.
-        (self.folder / "limits.yaml").write_text(
-            "deviceRowPerDay: 1000000000\ndeviceMBytePerDay: 1048576\nproxy: {trusted: [127.0.0.1]}\n")
-        self.store = ["--store", store] if store else []
+        self.store = store
         self.start()
 
-    def start(self):
+    def start(self, keys=""):
+        """`keys`: lines of its file."""
+        # A load is of few devices.
+        (self.folder / "limits.yaml").write_text(
+            f"deviceRowPerDay: 1000000000\ndeviceMBytePerDay: 1048576\nproxy: {{trusted: [127.0.0.1]}}\n{keys}")
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
                 [self.programs / "prism-collector", "--listen", f"127.0.0.1:{self.port}", "--key", f"main={self.key}",
                  "--key", f"bench={self.key}", "--state", self.folder / "state", "--config", self.folder / "limits.yaml",
-                 *self.store], stderr=log, env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
+                 *(["--store", self.store] if self.store else [])],
+                stderr=log, env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
         wait_until(self._serves, f"prism-collector ({self.folder}/log)")
 
     def kill(self):
@@ -329,6 +333,10 @@ class Collector:
             raise RuntimeError((self.folder / "log").read_text())
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(60)
 
     def load(self, senders, rows, packets, window, rate=0):
         """Seconds for packets of so many rows, each sender with `window` of them on their way. `rate`: events a second that

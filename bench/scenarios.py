@@ -1,4 +1,4 @@
-"""S1 to S13, S16 and S17: each is a function that runs once and answers its figures by name."""
+"""S1 to S13 and S15 to S17: each is a function that runs once and answers its figures by name."""
 
 import contextlib
 import json
@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 
+import telemetry
 from harness import (
     TOOLS, Balancer, Collector, Daemon, Database, Link, Sink, TableReader, Tails, accepts, free_port, wait_until)
 
@@ -223,6 +224,43 @@ def fleet(programs, devices, interval, seconds, strangers, store="SQLite"):
             "p50Milliseconds": seen["p50Seconds"] * 1000, "p99Milliseconds": seen["p99Seconds"] * 1000,
             "neverServed": seen["never"], "refused": seen["refused"],
             "cpuPercent": (after.cpu_seconds - before.cpu_seconds) / seconds * 100, "peakMiB": after.peak_bytes / 2**20,
+        }
+
+
+@contextlib.contextmanager
+def other_side(output, folder):
+    """The line of `outputs` for a side that takes everything and keeps nothing, but for files."""
+    if output == "NDJSON":
+        yield f"{{name: bench, ndjson: {folder}/lines}}"
+    elif output == "Kafka":
+        command = [TOOLS / "kafka-mock", "3", "3"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as brokers:
+            yield f'{{name: bench, kafka: "{brokers.stdout.readline().strip()}"}}'
+            brokers.stdin.close()
+    else:
+        sink = Sink(otlp=True)
+        yield f'{{name: bench, otlp: "http://127.0.0.1:{sink.port}", encoding: {"json" if "JSON" in output else "protobuf"}}}'
+        sink.stop()
+
+
+def outputs(programs, output, events, records):
+    """S15: a store with events, and with records that came over OTLP, is handed on. It is measured from the first look on that
+    saw reports handed on."""
+    name = 'prism_collector_output_reports_total{output="bench",outcome="delivered"}'
+    with Collector(programs) as prism:
+        prism.stop()
+        telemetry.fill(prism.folder / "state", events, records)
+        with other_side(output, prism.folder) as line:
+            prism.start(f"outputs: [{line}]\n")
+            wait_until(lambda: prism.metric(name) > 0, output)
+            first, began, before = prism.metric(name), time.monotonic(), prism.cost
+            wait_until(lambda: prism.metric(name) >= events + records, output, seconds=300, interval=0.05)
+            seconds, after, reports = time.monotonic() - began, prism.cost, events + records - first
+            prism.stop()
+        return {
+            "reportsPerSecond": reports / seconds,
+            "cpuSecondsPerMillion": (after.cpu_seconds - before.cpu_seconds) * 1e6 / reports,
+            "peakMiB": after.peak_bytes / 2**20,
         }
 
 

@@ -1,12 +1,12 @@
 /* sink: the cheapest receiver: takes packets over HTTP, or lines over TCP, counts them, and keeps nothing.
  *
- *   sink --port PORT [--lines] [--expect N] [--key HEX] [--window N] [--any] [--rows]
+ *   sink --port PORT [--lines] [--expect N] [--key HEX] [--window N] [--any] [--rows] [--otlp]
  *
  * HTTP: every POST is accepted with its Prism-Receipt; Prism-Item-Count is what it counts. --lines: line feeds are.
  * Like prism-collector it announces that it takes zstd.
  * --key makes the receipts of packets of version 2 (docs/packet.md, "The receipt"); the packets are not opened.
  * --window: what it announces as Prism-Window; it counts, so the order is nothing to it. --any: not on loopback only.
- * --rows: it announces no columns.
+ * --rows: it announces no columns. --otlp: it answers as a backend of OTLP/HTTP does.
  * It ends when --expect have come, or on SIGTERM, and prints one line of JSON: items, requests, bytes, seconds from the
  * first byte to the last, cpuSeconds. SIGUSR1 prints it without ending.
  */
@@ -39,7 +39,7 @@ struct client {
 
 static uint64_t items, requests, bytes;
 static double first, last;
-static bool counts_lines, is_public, has_key, takes_rows_only;
+static bool counts_lines, is_public, has_key, takes_rows_only, is_otlp;
 static unsigned char receipt_key[32];
 static int window;
 static volatile sig_atomic_t is_over, is_asked;
@@ -71,7 +71,7 @@ static const char *header(const char *head, const char *name) {
 
 static void answer(struct client *client) {
   char text[256];
-  int count = snprintf(
+  int count = is_otlp ? snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n") : snprintf(
       text, sizeof text, "HTTP/1.1 200 OK\r\nPrism-Accept: zstd%s\r\nPrism-Receipt: %s\r\n",
       takes_rows_only ? "" : ", columns", client->receipt);
   if (window) count += snprintf(text + count, sizeof text - (size_t)count, "Prism-Window: %d\r\n", window);
@@ -190,6 +190,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[index], "--lines")) counts_lines = true;
     else if (!strcmp(argv[index], "--any")) is_public = true;
     else if (!strcmp(argv[index], "--rows")) takes_rows_only = true;
+    else if (!strcmp(argv[index], "--otlp")) is_otlp = true;
     else if (!strcmp(argv[index], "--window") && index + 1 < argc) window = atoi(argv[++index]);
     else if (!strcmp(argv[index], "--port") && index + 1 < argc) port = atoi(argv[++index]);
     else if (!strcmp(argv[index], "--expect") && index + 1 < argc) expected = strtoull(argv[++index], NULL, 10);
