@@ -75,7 +75,9 @@ let package = Package(
         "PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismAdmission", "PrismInputs",
         "PrismEngine", "PrismHTTP", "CArguments", "CCurl", "CLinux",
       ]),
-    library("PrismInputs", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission", "CLinux"]),
+    library(
+      "PrismInputs",
+      ["PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismAdmission", "CLinux"]),
     .target(name: "CPrism"),
     library("PrismClient", ["PrismBase", "PrismProtocol", "CPrism"]),
     library(

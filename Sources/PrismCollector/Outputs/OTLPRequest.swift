@@ -114,18 +114,18 @@ struct OTLPRequest {
   /// The service is the app; a report without one is of its namespace.
   private mutating func addOrigin(_ report: StoredReport, _ text: Span<UInt8>) {
     let start = resource.begin(.resource)
-    resource.beginList(.resourceAttributes)
+    resource.beginList(Self.resourceAttributes)
     let name = members.string(Self.appName, in: text) ?? report.namespace
-    resource.attribute(.resourceAttributes, "service.name", name)
-    resource.attribute(.resourceAttributes, "service.namespace", report.namespace)
-    resource.attribute(.resourceAttributes, "device.id", report.device)
+    resource.attribute(Self.resourceAttributes, "service.name", name)
+    resource.attribute(Self.resourceAttributes, "service.namespace", report.namespace)
+    resource.attribute(Self.resourceAttributes, "device.id", report.device)
     for (name, key) in Self.originKeys {
-      if let value = members.string(key, in: text) { resource.attribute(.resourceAttributes, name, value) }
+      if let value = members.string(key, in: text) { resource.attribute(Self.resourceAttributes, name, value) }
     }
     resource.endList()
     resource.end(start)
     let scopeStart = scope.begin(.scope)
-    scope.string(.scopeName, "prism")
+    scope.string(Self.scopeName, "prism")
     scope.end(scopeStart)
   }
 
@@ -134,23 +134,35 @@ struct OTLPRequest {
     ("service.version", Array("APP_VERSION".utf8)), ("os.description", Array("SYS_SYSTEM_VERSION".utf8)),
   ]
 
+  private static let resourceAttributes = OTLPMessage.resource["attributes"]
+  private static let scopeName = OTLPMessage.scope["name"]
+
+  private enum Record {
+    static let time = OTLPMessage.logRecord["timeUnixNano"]
+    static let observedTime = OTLPMessage.logRecord["observedTimeUnixNano"]
+    static let severityNumber = OTLPMessage.logRecord["severityNumber"]
+    static let severityText = OTLPMessage.logRecord["severityText"]
+    static let eventName = OTLPMessage.logRecord["eventName"], body = OTLPMessage.logRecord["body"]
+    static let attributes = OTLPMessage.logRecord["attributes"]
+  }
+
   private mutating func addRecord(_ report: StoredReport, _ text: Span<UInt8>) {
     let severity = Self.severity(of: report.type)
-    body.integer(.recordTime, Self.nanoseconds(report.createdTime ?? report.receivedTime))
-    body.integer(.observedTime, Self.nanoseconds(report.receivedTime))
-    body.integer(.severityNumber, severity.number)
-    body.string(.severityText, severity.text)
-    body.string(.eventName, report.type)
-    body.anyValue(.body, text)
-    body.beginList(.recordAttributes)
-    body.attribute(.recordAttributes, "prism.type", report.type)
-    body.attribute(.recordAttributes, "prism.report_id", report.reportID)
-    body.attribute(.recordAttributes, "prism.packet_id", report.packetID)
+    body.integer(Record.time, Self.nanoseconds(report.createdTime ?? report.receivedTime))
+    body.integer(Record.observedTime, Self.nanoseconds(report.receivedTime))
+    body.integer(Record.severityNumber, severity.number)
+    body.string(Record.severityText, severity.text)
+    body.string(Record.eventName, report.type)
+    body.anyValue(Record.body, text)
+    body.beginList(Record.attributes)
+    body.attribute(Record.attributes, "prism.type", report.type)
+    body.attribute(Record.attributes, "prism.report_id", report.reportID)
+    body.attribute(Record.attributes, "prism.packet_id", report.packetID)
     for (name, key) in report.type == CrashReport.type ? Self.exceptionKeys : [] {
-      if let value = members.string(key, in: text) { body.attribute(.recordAttributes, name, value) }
+      if let value = members.string(key, in: text) { body.attribute(Record.attributes, name, value) }
     }
-    for member in members.all where Self.isOwn(member, text) { body.attribute(.recordAttributes, member, text) }
-    if let payload = report.payload { body.attribute(.recordAttributes, "prism.payload") { $0.payload(payload) } }
+    for member in members.all where Self.isOwn(member, text) { body.attribute(Record.attributes, member, text) }
+    if let payload = report.payload { body.attribute(Record.attributes, "prism.payload") { $0.payload(payload) } }
     body.endList()
   }
 

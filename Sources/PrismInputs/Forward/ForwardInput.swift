@@ -1,6 +1,7 @@
 package import PrismAdmission
 public import PrismBase
 public import PrismConfig
+import PrismControl
 import PrismPacket
 package import PrismProtocol
 

@@ -63,7 +63,7 @@ extension JSONValue {
   public static func append(quoted text: String, to result: inout [UInt8]) {
     result.append(UInt8(ascii: "\""))
     defer { result.append(UInt8(ascii: "\"")) }
-    let isPlain = text.utf8.allSatisfy { $0 &- 0x20 < 0x5F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+    let isPlain = text.utf8.allSatisfy { $0.isPrintable && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
     guard !isPlain else {
       result += text.utf8
       return

@@ -38,9 +38,8 @@ public struct ScannedString: Sendable, Equatable {
     return bytes
   }
 
-  /// Whether it is of ASCII that no output escapes but for quotes and backslashes.
   func isPrintable(in text: Span<UInt8>) -> Bool {
-    for index in range where text[index] &- 0x20 >= 0x5F { return false }
+    for index in range where !text[index].isPrintable { return false }
     return true
   }
 
@@ -81,6 +80,11 @@ public struct ScannedString: Sendable, Equatable {
     defer { index += 4 }
     return (index..<index + 4).reduce(0) { $0 << 4 | UInt32(Hex.digit(text[$1]) ?? 0) }
   }
+}
+
+extension UInt8 {
+  /// ASCII that no output escapes, but for quotes and backslashes.
+  var isPrintable: Bool { UInt8(ascii: " ")...UInt8(ascii: "~") ~= self }
 }
 
 extension [UInt8] {

@@ -19,7 +19,8 @@ package enum OTLPMessage: Int, CaseIterable, Sendable {
 
   private func field(_ name: String) -> OTLPField? { fields.first { $0?.name.description == name } ?? nil }
 
-  fileprivate subscript(name: String) -> OTLPField {
+  /// The field of a JSON name that it has.
+  package subscript(name: String) -> OTLPField {
     guard let field = field(name) else { preconditionFailure("no field \(name)") }
     return field
   }
@@ -101,15 +102,9 @@ extension OTLPField {
   static let bytesValue = OTLPMessage.anyValue["bytesValue"], elements = OTLPMessage.arrayValue["values"]
   static let members = OTLPMessage.keyValueList["values"]
   static let key = OTLPMessage.keyValue["key"], value = OTLPMessage.keyValue["value"]
-  package static let recordTime = OTLPMessage.logRecord["timeUnixNano"]
-  package static let observedTime = OTLPMessage.logRecord["observedTimeUnixNano"]
-  package static let severityNumber = OTLPMessage.logRecord["severityNumber"]
-  package static let severityText = OTLPMessage.logRecord["severityText"]
-  package static let eventName = OTLPMessage.logRecord["eventName"], body = OTLPMessage.logRecord["body"]
-  package static let recordAttributes = OTLPMessage.logRecord["attributes"]
-  package static let resourceAttributes = OTLPMessage.resource["attributes"]
-  package static let scopeName = OTLPMessage.scope["name"]
+  /// The first field of an element of a request's outer list.
   package static let resource = OTLPField(1, "resource", .message(.resource))
+  /// The same of the list in the middle.
   package static let scope = OTLPField(1, "scope", .message(.scope))
 }
 

@@ -4,11 +4,14 @@ import PrismBase
 ///
 /// The tables say the name, the number and the form of each field.
 package struct OTLPWriter {
+  /// The encoding: JSON, or protobuf.
   package let isJSON: Bool
+  /// The bytes of all that was appended.
   package private(set) var bytes: [UInt8] = []
 
   package init(isJSON: Bool) { self.isJSON = isJSON }
 
+  /// Begins again.
   package mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 
   /// Appends fields that another writer made.
@@ -25,6 +28,7 @@ package struct OTLPWriter {
     return bytes.count
   }
 
+  /// Ends a message.
   package mutating func end(_ start: Int) { if isJSON { bytes.append(UInt8(ascii: "}")) } else { endBytes(start) } }
 
   /// Begins the elements of a list. Protobuf has only these.
@@ -34,18 +38,22 @@ package struct OTLPWriter {
     bytes.append(UInt8(ascii: "["))
   }
 
+  /// Ends the elements of a list.
   package mutating func endList() { if isJSON { bytes.append(UInt8(ascii: "]")) } }
 
+  /// Appends a field that is a string.
   package mutating func string(_ field: OTLPField, _ text: String) {
     guard isJSON else { return data(field, text.utf8) }
     key(field)
     JSONValue.append(quoted: text, to: &bytes)
   }
 
+  /// Appends the field of an `AnyValue` that is bytes.
   package mutating func payload(_ bytes: [UInt8]) {
     if isJSON { string(.bytesValue, Base64.encode(bytes)) } else { data(.bytesValue, bytes) }
   }
 
+  /// Appends a field that is an integer.
   package mutating func integer(_ field: OTLPField, _ number: Int64) {
     guard isJSON else { return self.number(field) { $0.integer(UInt64(bitPattern: number), field.form) } }
     key(field)
@@ -57,6 +65,7 @@ package struct OTLPWriter {
     attribute(field, name) { $0.string(.stringValue, text) }
   }
 
+  /// The same with any value.
   package mutating func attribute(_ field: OTLPField, _ name: String, _ value: (inout Self) -> Void) {
     let element = begin(field)
     string(.key, name)
@@ -259,8 +268,8 @@ package struct OTLPWriter {
     }
   }
 
-  /// A value of OTLP's JSON as a field of protobuf; nothing if it has not the field's form, as a reader of protobuf does with
-  /// fields that it does not know. Numbers of a list are packed, as proto3 has them.
+  /// A value of OTLP's JSON as a field of protobuf. One that has not the field's form is left out, as a reader of protobuf
+  /// leaves out unknown fields. Numbers of a list are packed, as proto3 has them.
   private mutating func transcode(
     _ field: OTLPField, _ text: Span<UInt8>, _ scanner: inout JSONScanner, isElement: Bool
   ) throws(JSONError) {

@@ -236,7 +236,7 @@ struct OTLPOutputTests {
     ])
   func values(json: String, expected: String) throws {
     var writer = OTLPWriter(isJSON: true)
-    writer.anyValue(.body, Array(json.utf8).span)
+    writer.anyValue(OTLPMessage.logRecord["body"], Array(json.utf8).span)
     #expect(String(decoding: writer.bytes, as: UTF8.self) == #""body":"# + expected)
   }
 }
