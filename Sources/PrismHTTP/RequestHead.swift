@@ -81,8 +81,8 @@ struct RequestHead {
   }
 }
 
-/// The bytes of a request's head, as libmicrohttpd left them in memory: each end of a line, and each sign between two parts, is
-/// a NUL byte there now. The parts lie side by side only if the head has the form of RFC 9112. NUL bytes, folded lines, lines
+/// The bytes of a request's head, as libmicrohttpd left them in memory: ends of lines and signs between two parts are NUL bytes
+/// there now. The parts lie side by side only if the head has the form of RFC 9112. NUL bytes, folded lines, lines
 /// without CR LF and more than one space leave other bytes between them: servers differ in how they read those.
 struct RawHead {
   let method: UnsafePointer<CChar>
@@ -118,19 +118,31 @@ struct RawHead {
 }
 
 /// Walks over the lines of a head.
-private struct HeadCursor {
+struct HeadCursor {
   private(set) var place: UnsafePointer<CChar>
   private(set) var isSound = true
 
   /// - Parameter place: the end of the request line.
   init(_ place: UnsafePointer<CChar>) { self.place = place }
 
-  /// The two NUL bytes of a line's end.
   mutating func passEnd() -> Bool {
-    guard isSound, place[0] == 0, place[1] == 0 else { return false }
-    place += 2
+    guard isSound, let next = Self.afterEnd(place) else { return false }
+    place = next
     return true
   }
+
+  /// What is behind a line's end; nil: this is no end. libmicrohttpd 0.9 makes both of its bytes NUL. 1.0 makes only the first
+  /// one of blanks, CR and LF NUL, and the empty line stays as it came.
+  static func afterEnd(_ place: UnsafePointer<CChar>) -> UnsafePointer<CChar>? {
+    if place[0] == 0, place[1] == 0 || place[1] == lineFeed { return place + 2 }
+    var end = place[0] == 0 ? place + 1 : place
+    while end > place, blanks.contains(end[0]) { end += 1 }
+    return end[0] == carriageReturn && end[1] == lineFeed ? end + 2 : nil
+  }
+
+  private static let lineFeed = CChar(UInt8(ascii: "\n"))
+  private static let carriageReturn = CChar(UInt8(ascii: "\r"))
+  private static let blanks = [CChar(UInt8(ascii: " ")), CChar(UInt8(ascii: "\t"))]
 
   /// - Returns: false: the header's name is not at the start of the line, or it holds what no header may.
   mutating func pass(_ name: UnsafePointer<CChar>?, _ value: UnsafePointer<CChar>?) -> Bool {
