@@ -25,7 +25,7 @@ UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Te
 
 .PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads
 .PHONY: test-page bench-views page-shots diagrams terminal walks clients test-clients test-fleet soak-clients soak-adversary soak-inputs
-.PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-upgrade test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-records soak-disk-full soak-fuzz fuzz
+.PHONY: bench-build bench bench-json bench-plots install deb deb-arm64 test-arm64 reproducible images test-package test-images test-upgrade test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-records soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -69,6 +69,16 @@ deb: build ## the Debian packages, into .build/deb, held to lintian
 	@scripts/bootstrap package
 	@scripts/build-packages .build/deb
 	lintian --allow-root --fail-on error,warning .build/deb/*.deb
+
+ARM64 := .build/arm64/programs/release
+deb-arm64: ## the Debian packages for arm64 (Debian 13), built on another architecture, into .build/deb-arm64
+	@scripts/bootstrap build package
+	@scripts/arm64 prepare
+	@scripts/build-programs 'scripts/arm64 sdk programs $(RELEASE)' $(PROGRAMS)
+	@scripts/check-locks $(PROGRAMS:%=$(ARM64)/%)
+	@swift package --scratch-path .build/static dump-package >.build/arm64/package.json
+	@BINARIES=$(CURDIR)/$(ARM64) scripts/build-packages .build/deb-arm64 $(CURDIR)/scripts/arm64 in
+	lintian --allow-root --fail-on error,warning .build/deb-arm64/*.deb
 
 reproducible: ## the packages, built twice from the last commit in different folders, are equal byte for byte
 	@scripts/bootstrap build package
@@ -148,6 +158,12 @@ test-upgrade: build ## programs of two commits before the first published versio
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
 	PYTHONPATH=Tests/MachineTests python3 -m unittest test_commands test_guide test_install test_packages test_sources test_units
+
+SUITES := PrismPacketTests PrismStoreTests PrismHTTPTests
+test-arm64: deb-arm64 ## the packages for arm64 under qemu: the route of `make run`, then the suites of packets, store and HTTP
+	@scripts/arm64 in sh -ec 'dpkg --install .build/deb-arm64/prism_*.deb .build/deb-arm64/prism-collector_*.deb && scripts/run-demo /usr/bin | cat'
+	PRISM_SUITES='$(SUITES)' scripts/arm64 sdk tests swift build -c release -Xswiftc -enable-testing --product prismPackageTests
+	@scripts/arm64 in env LD_LIBRARY_PATH=/usr/lib/swift/linux .build/arm64/tests/release/prismPackageTests.xctest --testing-library swift-testing
 
 test-page: ## the pages of collector and daemon in Chromium: every view, narrow and wide, light and dark; a rollout to real daemons
 	@scripts/bootstrap page
