@@ -76,8 +76,7 @@ deb-arm64: ## the Debian packages for arm64 (Debian 13), built on another archit
 	@scripts/arm64 prepare
 	@scripts/build-programs 'scripts/arm64 sdk programs $(RELEASE)' $(PROGRAMS)
 	@scripts/check-locks $(PROGRAMS:%=$(ARM64)/%)
-	@swift package --scratch-path .build/static dump-package >.build/arm64/package.json
-	@BINARIES=$(CURDIR)/$(ARM64) scripts/build-packages .build/deb-arm64 $(CURDIR)/scripts/arm64 in
+	@BINARIES=$(CURDIR)/$(ARM64) scripts/build-packages .build/deb-arm64 $(CURDIR)/scripts/arm64 package
 	lintian --allow-root --fail-on error,warning .build/deb-arm64/*.deb
 
 reproducible: ## the packages, built twice from the last commit in different folders, are equal byte for byte
