@@ -131,7 +131,7 @@ struct HeadCursor {
     return true
   }
 
-  /// What is behind a line's end; nil: this is no end. libmicrohttpd 0.9 makes both of its bytes NUL. 1.0 makes only the first
+  /// The place behind a line's end; nil: this is no end. libmicrohttpd 0.9 makes both of its bytes NUL. 1.0 makes only the first
   /// one of blanks, CR and LF NUL, and the empty line stays as it came.
   static func afterEnd(_ place: UnsafePointer<CChar>) -> UnsafePointer<CChar>? {
     if place[0] == 0, place[1] == 0 || place[1] == lineFeed { return place + 2 }

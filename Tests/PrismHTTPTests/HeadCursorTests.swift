@@ -4,7 +4,7 @@ import Testing
 
 /// The ends of lines as two versions of libmicrohttpd leave them. Only one of the two is installed; Debian 12 has the first.
 @Suite("The ends of lines in a head") struct HeadCursorTests {
-  /// What is behind the value of the header, and how much of it is the line's end.
+  /// Bytes behind the value of the header, and how many of them are the line's end.
   static let ends: [(version: String, bytes: [UInt8], length: Int)] = [
     ("0.9", [0, 0, 0x41], 2), ("0.9, of the empty line", [0, 0], 2),
     ("1.0", [0, 0x0A, 0x41], 2), ("1.0, of the empty line", [0x0D, 0x0A], 2),

@@ -25,10 +25,15 @@ final class ChaosCollector: Sendable {
     /// Packets that came before, in any state.
     var posted: Set<String> = []
     var rejected: [String: Misbehaviour] = [:]
+    /// How often each of these came again.
+    var returned: [String: Int] = [:]
     var drawn: [String: Int] = [:]
     var posts = 0
     var violations: [String] = []
   }
+
+  /// A packet that comes as often meets a proxy's limit no more.
+  private static let limitedPostsMax = 20
 
   private let collector: Collector
   private let openers: PacketOpeners
@@ -119,7 +124,13 @@ final class ChaosCollector: Sendable {
   /// taken. Of two POSTs of one packet, as after a kill, the first may be dealt with last.
   private func decide(_ packet: String, _ wrong: Misbehaviour?) -> Misbehaviour? {
     state.withLock { state in
-      if let before = state.rejected[packet] { return before }
+      if let before = state.rejected[packet] {
+        state.returned[packet, default: 0] += 1
+        // A break that only the sender noticed leaves a packet in doubt, too: it is never halved, until the limit is raised.
+        guard before.isLimit, state.returned[packet, default: 0] > Self.limitedPostsMax else { return before }
+        state.rejected[packet] = nil
+        return nil
+      }
       let isNew = state.posted.insert(packet).inserted
       guard let wrong, wrong.isRejection else {
         if wrong?.isApplied != false { state.begun.insert(packet) }

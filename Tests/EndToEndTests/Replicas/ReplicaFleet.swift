@@ -39,7 +39,7 @@ final class ReplicaFleet: Sendable {
       defaults
         mode http
         timeout connect 10s
-        timeout check 10s
+        timeout check 1s
         timeout client 600s
         timeout server 600s
         option redispatch
@@ -50,7 +50,7 @@ final class ReplicaFleet: Sendable {
       backend collectors
         balance roundrobin
         option httpchk GET /readyz
-        default-server check inter 200ms fall 1 rise 1
+        default-server check inter 200ms fall 1 rise 1 on-marked-down shutdown-sessions
       \(servers)
       """
   }
@@ -75,6 +75,9 @@ final class ReplicaFleet: Sendable {
   func end(_ index: Int, _ signal: Int32) async throws {
     if let child = replicas.withLock({ $0[index] }) { try await child.end(signal) }
   }
+
+  /// `SIGSTOP`: the replica hangs, with all that it holds; `SIGCONT`: it goes on.
+  func signal(_ index: Int, _ signal: Int32) { replicas.withLock { $0[index]?.signal(signal) } }
 
   /// Kills the primary for good, and makes the standby the database.
   func failOver() async throws {

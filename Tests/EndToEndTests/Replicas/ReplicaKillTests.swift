@@ -42,6 +42,54 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("a replica that hangs holds up no stream, and what was answered is there once", .timeLimit(.minutes(10)))
+  func hangs() async throws {
+    let first = try await Harness(namespaces: [:])
+    let fleet = try await ReplicaFleet(count: 3, key: "\(first.folder)/main.key")
+    var harnesses: [Harness] = []
+    for index in 0..<Self.daemons { harnesses.append(try await Self.daemon(index, fleet, first)) }
+    let oracles = harnesses.map { _ in Oracle() }
+    do {
+      let pairs = Array(zip(harnesses, oracles))
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (harness, oracle) in pairs { group.addTask { try await Self.send(harness, oracle) } }
+        group.addTask {
+          defer { for oracle in oracles { oracle.end() } }
+          try await Self.everyStreamGrows(fleet)
+          for victim in 0..<3 {
+            fleet.signal(victim, SIGSTOP)
+            // Twice: the first rows may have been on their way.
+            for _ in 0..<2 { try await Self.everyStreamGrows(fleet) }
+            fleet.signal(victim, SIGCONT)
+          }
+        }
+        try await group.waitForAll()
+      }
+      for (index, (harness, oracle)) in pairs.enumerated() {
+        try await harness.waitUntilSent(["live"])
+        try await Self.check(fleet, "d\(index)", oracle)
+      }
+    } catch { Issue.record("\(error)\n\(fleet.lastWords)") }
+    for index in 0..<3 { fleet.signal(index, SIGCONT) }
+    for harness in harnesses + [first] { await harness.stop() }
+    await fleet.stop()
+  }
+
+  /// Waits until each device has a packet more, and says the longest time that one took.
+  private static func everyStreamGrows(_ fleet: ReplicaFleet) async throws {
+    func packets() async throws -> [String: Int] {
+      let rows = try await fleet.database.sql("SELECT device, packets FROM streams WHERE namespace = 'live'")
+      return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], Int($0[1]) ?? 0) })
+    }
+    let (before, clock) = (try await packets(), ContinuousClock())
+    let began = clock.now
+    try await waitUntil("each stream has a packet more, though a replica hangs") {
+      let now = try await packets()
+      return (0..<daemons).allSatisfy { now["d\($0)", default: 0] > before["d\($0)", default: 0] }
+    }
+    print("all streams grew within \(clock.now - began)")
+  }
+
   private static func daemon(_ index: Int, _ fleet: ReplicaFleet, _ first: Harness) async throws -> Harness {
     let harness = try await Harness(
       namespaces: namespace, extra: "device: {id: d\(index)}", collectorAddress: fleet.address)

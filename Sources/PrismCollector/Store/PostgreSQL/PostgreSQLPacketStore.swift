@@ -25,9 +25,7 @@ actor PostgreSQLPacketStore: ReadStore {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   let options: Options
-  private nonisolated var setup: PostgreSQLSetup {
-    PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
-  }
+  private let setup: PostgreSQLSetup
   let readers: StoreReaders
   /// Of changes of records.
   let writing: StoreReader
@@ -47,6 +45,9 @@ actor PostgreSQLPacketStore: ReadStore {
   /// - Throws: what waiting does not change: a newer schema, a role without rights.
   init(_ options: Options) throws(PostgreSQLSetup.Refusal) {
     (self.options, health) = (options, StoreHealth(options.log))
+    var packets = PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
+    packets.idleMax = .seconds(4)
+    self.setup = packets
     do throws(PacketError) { packer = try RestPacker() } catch {
       throw .failed(PostgreSQLError(kind: .lost, message: "there is no memory to pack reports"))
     }
@@ -56,7 +57,7 @@ actor PostgreSQLPacketStore: ReadStore {
       page: PostgreSQLSetup(target: options.target, deadline: .seconds(5)).byIndex, records: setup)
     writing = StoreReader(setup, label: "writing")
     upkeep = PostgreSQLUpkeep(setup, options, time: options.time)
-    do throws(PostgreSQLSetup.Refusal) { connection = try setup.connect() } catch {
+    do throws(PostgreSQLSetup.Refusal) { connection = try packets.connect() } catch {
       guard error.isTemporary else { throw error }
       health.fails(error.description, "the database is not reached")
       Task { await recover() }

@@ -41,6 +41,8 @@ public struct PostgreSQLSetup: Sendable {
   /// old. With them a page would be a scan of that whole day, by several processes. A scan of a small table that has no index
   /// has a high price then, for which PostgreSQL would compile each question for 100 ms.
   var isByIndex = false
+  /// How long a transaction may wait for its next statement. A replica that hangs holds the streams of its packets for as long.
+  var idleMax: Duration?
 
   var byIndex: PostgreSQLSetup {
     var setup = self
@@ -78,13 +80,14 @@ public struct PostgreSQLSetup: Sendable {
     return (connection, try Self.version(connection, by))
   }
 
-  /// A waiting statement ends before the caller's deadline, so that the connection can be kept. A replica that was frozen
-  /// within a transaction holds its streams for as long at most. Settings that answer before the disk are overruled.
+  /// A waiting statement ends before the caller's deadline, so that the connection can be kept. Settings that answer before the
+  /// disk are overruled.
   private func settings(commitsEarly: Bool) -> [String] {
     let milliseconds = max(100, deadline.components.seconds * 1000 - 500)
+    let idleMilliseconds = idleMax.map { $0.components.seconds * 1000 } ?? milliseconds * 2
     return [
       "client_min_messages = warning", "TimeZone = 'UTC'", "lock_timeout = \(milliseconds)",
-      "statement_timeout = \(milliseconds)", "idle_in_transaction_session_timeout = \(milliseconds * 2)",
+      "statement_timeout = \(milliseconds)", "idle_in_transaction_session_timeout = \(idleMilliseconds)",
     ] + (isByIndex ? ["enable_seqscan = off", "max_parallel_workers_per_gather = 0", "jit = off"] : [])
       + (commitsEarly ? ["synchronous_commit = on"] : [])
   }
