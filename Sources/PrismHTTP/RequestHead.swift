@@ -126,15 +126,20 @@ struct HeadCursor {
   init(_ place: UnsafePointer<CChar>) { self.place = place }
 
   mutating func passEnd() -> Bool {
-    guard isSound, let next = Self.afterEnd(place) else { return false }
+    guard isSound, let next = Self.afterEnd(place, Self.lineFeedsStay) else { return false }
     place = next
     return true
   }
 
-  /// The place behind a line's end; nil: this is no end. libmicrohttpd 0.9 makes both of its bytes NUL. 1.0 makes only the first
-  /// one of blanks, CR and LF NUL, and the empty line stays as it came.
-  static func afterEnd(_ place: UnsafePointer<CChar>) -> UnsafePointer<CChar>? {
-    if place[0] == 0, place[1] == 0 || place[1] == lineFeed { return place + 2 }
+  /// Of the library that is there.
+  private static let lineFeedsStay = !String(cString: MHD_get_version()).hasPrefix("0.")
+
+  /// The place behind a line's end; nil: this is no end. libmicrohttpd 0.9 makes both of its bytes NUL, so others are no end there.
+  /// - Parameter lineFeedsStay: 1.0 makes only the first one of blanks, CR and LF NUL, and the empty line stays as it came.
+  static func afterEnd(_ place: UnsafePointer<CChar>, _ lineFeedsStay: Bool) -> UnsafePointer<CChar>? {
+    if place[0] == 0, place[1] == 0 { return place + 2 }
+    guard lineFeedsStay else { return nil }
+    if place[0] == 0, place[1] == lineFeed { return place + 2 }
     var end = place[0] == 0 ? place + 1 : place
     while end > place, blanks.contains(end[0]) { end += 1 }
     return end[0] == carriageReturn && end[1] == lineFeed ? end + 2 : nil
