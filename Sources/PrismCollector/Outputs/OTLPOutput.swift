@@ -57,21 +57,21 @@ actor OTLPOutput: ReportOutput {
   private struct Part {
     let signal: OTLPSignal
     var reports: [StoredReport] = []
-    var bytes = 0
+    var bytes: Int { reports.reduce(0) { $0 + $1.bytes } }
   }
 
   private func parts(of reports: [StoredReport]) -> [Part] {
     var parts: [Part] = []
     for signal in OTLPSignal.allCases {
-      var part = Part(signal: signal)
+      var (part, bytes) = (Part(signal: signal), 0)
       for report in reports where report.signal == signal {
-        let isFull = part.bytes + report.bytes > requestBytesMax || part.reports.count == requestReportsMax
+        let isFull = bytes + report.bytes > requestBytesMax || part.reports.count == requestReportsMax
         if isFull, !part.reports.isEmpty {
           parts.append(part)
-          part = Part(signal: signal)
+          (part, bytes) = (Part(signal: signal), 0)
         }
         part.reports.append(report)
-        part.bytes += report.bytes
+        bytes += report.bytes
       }
       if !part.reports.isEmpty { parts.append(part) }
     }
@@ -108,7 +108,7 @@ actor OTLPOutput: ReportOutput {
       if case .tooLarge = verdict { requestBytesMax = max(1, part.bytes / 2) }
       let middle = part.reports.count / 2
       for half in [part.reports[..<middle], part.reports[middle...]] {
-        try send(Part(signal: part.signal, reports: Array(half), bytes: half.reduce(0) { $0 + $1.bytes }))
+        try send(Part(signal: part.signal, reports: Array(half)))
       }
     }
   }

@@ -1,5 +1,3 @@
-import PrismControl
-
 /// Tells from the round trips of a receiver's connections whether packets wait in a queue of the line
 /// (docs/delivery.md, "The window"). Lost segments and a slow receiver do not lengthen a round trip for long.
 struct LineGauge: Sendable, Equatable {

@@ -148,18 +148,13 @@ final class ChaosCollector: Sendable {
     return state.withLock { state in
       state.posts += 1
       guard !state.isHonest, !choice.isEmpty else { return nil }
-      var random = state.random[line] ?? SeededRandom(seed: seed ^ Self.hash(line))
+      var random = state.random[line] ?? SeededRandom(seed: seed ^ StableHash.of(Array(line.utf8)))
       defer { state.random[line] = random }
       guard Int.random(in: 0..<3, using: &random) == 0 else { return nil }
       let wrong = choice[Int.random(in: 0..<choice.count, using: &random)]
       state.drawn[wrong.name, default: 0] += 1
       return wrong
     }
-  }
-
-  /// FNV-1a: the same in every run, as `Hasher` is not.
-  private static func hash(_ text: String) -> UInt64 {
-    text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
   }
 
   private func wait<R: Sendable>(_ body: @escaping @Sendable () async -> R) -> R {

@@ -18,21 +18,43 @@ import Testing
     .timeLimit(.minutes(30)))
   func exactlyOnce() async throws {
     let seed = Seed.next("ReplicaKillTests, \(Self.kills) kills")
+    try await Self.whileSending { try await Self.killAtRandom($0, seed) }
+  }
+
+  @Test("a replica that hangs delays no stream, and each report with an answer is there once", .timeLimit(.minutes(10)))
+  func hangs() async throws {
+    try await Self.whileSending { fleet in
+      defer { for index in 0..<3 { fleet.signal(index, SIGCONT) } }
+      try await Self.everyStreamGrows(fleet)
+      for victim in 0..<3 {
+        fleet.signal(victim, SIGSTOP)
+        // Twice: the first rows may have been on their way.
+        for _ in 0..<2 { try await Self.everyStreamGrows(fleet) }
+        fleet.signal(victim, SIGCONT)
+      }
+    }
+  }
+
+  /// Daemons send to three replicas until `act` is over, and then all that was answered is there once, in order.
+  private static func whileSending(_ act: @escaping @Sendable (ReplicaFleet) async throws -> Void) async throws {
     let first = try await Harness(namespaces: [:])
     let fleet = try await ReplicaFleet(count: 3, key: "\(first.folder)/main.key")
     var harnesses: [Harness] = []
-    for index in 0..<Self.daemons { harnesses.append(try await Self.daemon(index, fleet, first)) }
+    for index in 0..<daemons { harnesses.append(try await daemon(index, fleet, first)) }
     let oracles = harnesses.map { _ in Oracle() }
     do {
       let pairs = Array(zip(harnesses, oracles))
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for (harness, oracle) in pairs { group.addTask { try await Self.send(harness, oracle) } }
-        group.addTask { try await Self.killAtRandom(fleet, oracles, seed) }
+        for (harness, oracle) in pairs { group.addTask { try await send(harness, oracle) } }
+        group.addTask {
+          defer { for oracle in oracles { oracle.end() } }
+          try await act(fleet)
+        }
         try await group.waitForAll()
       }
       for (index, (harness, oracle)) in pairs.enumerated() {
         try await harness.waitUntilSent(["live"])
-        try await Self.check(fleet, "d\(index)", oracle)
+        try await check(fleet, "d\(index)", oracle)
       }
       let all = try await ReportTable.reports(of: fleet.database.uri())
       #expect(all.count { $0.chainIsBroken } == 0)
@@ -42,40 +64,7 @@ import Testing
     await fleet.stop()
   }
 
-  @Test("a replica that hangs holds up no stream, and what was answered is there once", .timeLimit(.minutes(10)))
-  func hangs() async throws {
-    let first = try await Harness(namespaces: [:])
-    let fleet = try await ReplicaFleet(count: 3, key: "\(first.folder)/main.key")
-    var harnesses: [Harness] = []
-    for index in 0..<Self.daemons { harnesses.append(try await Self.daemon(index, fleet, first)) }
-    let oracles = harnesses.map { _ in Oracle() }
-    do {
-      let pairs = Array(zip(harnesses, oracles))
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for (harness, oracle) in pairs { group.addTask { try await Self.send(harness, oracle) } }
-        group.addTask {
-          defer { for oracle in oracles { oracle.end() } }
-          try await Self.everyStreamGrows(fleet)
-          for victim in 0..<3 {
-            fleet.signal(victim, SIGSTOP)
-            // Twice: the first rows may have been on their way.
-            for _ in 0..<2 { try await Self.everyStreamGrows(fleet) }
-            fleet.signal(victim, SIGCONT)
-          }
-        }
-        try await group.waitForAll()
-      }
-      for (index, (harness, oracle)) in pairs.enumerated() {
-        try await harness.waitUntilSent(["live"])
-        try await Self.check(fleet, "d\(index)", oracle)
-      }
-    } catch { Issue.record("\(error)\n\(fleet.lastWords)") }
-    for index in 0..<3 { fleet.signal(index, SIGCONT) }
-    for harness in harnesses + [first] { await harness.stop() }
-    await fleet.stop()
-  }
-
-  /// Waits until each device has a packet more, and says the longest time that one took.
+  /// Waits until each device has a packet more, and prints how long all took.
   private static func everyStreamGrows(_ fleet: ReplicaFleet) async throws {
     func packets() async throws -> [String: Int] {
       let rows = try await fleet.database.sql("SELECT device, packets FROM streams WHERE namespace = 'live'")
@@ -113,8 +102,7 @@ import Testing
     }
   }
 
-  private static func killAtRandom(_ fleet: ReplicaFleet, _ oracles: [Oracle], _ seed: UInt64) async throws {
-    defer { for oracle in oracles { oracle.end() } }
+  private static func killAtRandom(_ fleet: ReplicaFleet, _ seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let failOver = Int.random(in: kills / 3..<kills, using: &random)
     for number in 0..<kills {

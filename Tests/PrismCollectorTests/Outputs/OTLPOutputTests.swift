@@ -93,6 +93,14 @@ struct OTLPOutputTests {
     #expect(Hex.encode(writer.bytes.dropFirst(2)) == bytes, "behind the tag and the length of the record")
   }
 
+  @Test("protobuf: numbers of a list are packed")
+  func packed() throws {
+    var writer = OTLPWriter(isJSON: false)
+    writer.value(
+      OTLPMessage.exponentialPoint["positive"], Array(#"{"bucketCounts":["1","2"],"offset":-1}"#.utf8).span, at: 0)
+    #expect(Hex.encode(writer.bytes) == "4206" + "12020102" + "0801")
+  }
+
   @Test("records share their resource and their scope with those beside them, in their order")
   func sharing() throws {
     let other = Self.scope.replacing("shop", with: "till")

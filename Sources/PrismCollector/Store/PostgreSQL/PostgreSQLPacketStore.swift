@@ -45,13 +45,13 @@ actor PostgreSQLPacketStore: ReadStore {
   /// - Throws: what waiting does not change: a newer schema, a role without rights.
   init(_ options: Options) throws(PostgreSQLSetup.Refusal) {
     (self.options, health) = (options, StoreHealth(options.log))
-    var packets = PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
-    packets.idleMax = .seconds(4)
-    self.setup = packets
     do throws(PacketError) { packer = try RestPacker() } catch {
       throw .failed(PostgreSQLError(kind: .lost, message: "there is no memory to pack reports"))
     }
     let setup = PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
+    var packets = setup
+    packets.idleMax = .seconds(4)
+    self.setup = packets
     readers = StoreReaders(
       reports: PostgreSQLSetup(target: options.target, deadline: .seconds(30)).byIndex,
       page: PostgreSQLSetup(target: options.target, deadline: .seconds(5)).byIndex, records: setup)
