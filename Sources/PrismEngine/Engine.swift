@@ -160,10 +160,7 @@ public actor Engine {
   /// - Returns: false for an unknown namespace.
   func flush(_ namespace: NamespaceName?) async -> Bool {
     let flushed = pipelines.filter { namespace == nil || $0.key == namespace }.sorted { $0.key < $1.key }
-    for (name, pipeline) in flushed {
-      await parts.store.endSetBacks(of: name)
-      await pipeline.flush()
-    }
+    for (_, pipeline) in flushed { await pipeline.flush() }
     return namespace == nil || !flushed.isEmpty
   }
 

@@ -226,7 +226,7 @@ public actor ReportStore {
   /// Reports that something on the way did not let through are tried again now.
   public func endSetBacks(of namespace: NamespaceName) {
     for kind in RowKind.reports {
-      if let queue = state.queue(namespace, kind) { file.memory.state[queue].endSetBacks(now: .seconds(Int64.max)) }
+      if let queue = state.queue(namespace, kind) { file.memory.state[queue].endSetBacks() }
     }
   }
 

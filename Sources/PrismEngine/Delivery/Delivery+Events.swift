@@ -27,6 +27,8 @@ extension Delivery {
   enum Event: Sendable {
     /// A request, a trigger or a stop.
     case upload(UploadState.Event)
+    /// Claims find the reports again that waited while others went on.
+    case setBacksEnded
     /// The failures that an earlier run noted.
     case restored(RetryRecord)
     /// The configured one, which may be another than before.

@@ -11,6 +11,8 @@ import PrismStore
 /// holds, because one before them failed, stay on their way over the pause.
 struct Delivery: Sendable {
   private static let pauseAfterStoreFailure: Duration = .seconds(2)
+  /// As long as the longest pause of a namespace that is held.
+  private static let setBackDuration: Duration = .seconds(600)
 
   let kind: RowKind
   private(set) var upload = UploadState.idle
@@ -22,6 +24,8 @@ struct Delivery: Sendable {
   private(set) var lastSuccess: Int64?
   /// The last answer for which a report waits while others go on.
   private(set) var lastSetBack: RetryRecord.Failure?
+  /// When reports that wait while others go on are tried again, on the uptime clock: the first of them sets it.
+  private(set) var setBacksEndAt: Duration?
   /// nil: no drain runs.
   private(set) var drain: Drain?
   private(set) var storeWork: StoreWork?  // it may outlive a drain
@@ -45,6 +49,9 @@ struct Delivery: Sendable {
       if case .trigger(.network, _) = event { receiver.networkChanged(sending: queue.sendingCount) }
       if case .trigger(.reload, _) = event { receiver.configurationChanged() }
       if upload.handle(event, now: now.instant.uptime) { begin() }
+    case .setBacksEnded:
+      // One that the store is not told of yet begins its time now.
+      setBacksEndAt = queue.setsBack ? now.instant.uptime + Self.setBackDuration : nil
     case .restored(let record):
       retry = record
       if let pause = record.pause { _ = upload.handle(.failed(pause), now: now.instant.uptime) }
@@ -281,6 +288,7 @@ extension Delivery {
     case .setBack(let disposition, let problem):
       queue.settle(id, disposition)
       receiver.setBack()
+      setBacksEndAt = setBacksEndAt ?? now.instant.uptime + Self.setBackDuration
       lastSetBack = RetryRecord.Failure(
         unixMilliseconds: milliseconds, status: problem.status, cause: problem.cause, collector: receiver.address)
       return [.log(.setBack(cause: problem.cause, bodyBytes: entry.lastAttempt.bodyBytes))]

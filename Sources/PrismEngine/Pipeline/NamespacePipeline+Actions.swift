@@ -46,11 +46,7 @@ extension NamespacePipeline {
       circuit.succeeded()
     case .circuit(.failed): circuit.failed(kind)
     case .circuit(.forgotten): circuit = Circuit()
-    case .endSetBacks:
-      begin {
-        await $0.parts.store.endSetBacks(of: $0.namespace)
-        await $0.reportsCameBack()
-      }
+    case .endSetBacks: comeBack()
     case .log(let message): message.write(to: parts.log, namespace, kind)
     case .ended(let isOver):
       parts.log.faultEnded(

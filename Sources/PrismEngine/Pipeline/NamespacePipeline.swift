@@ -93,16 +93,31 @@ actor NamespacePipeline {
     arm()
   }
 
-  func flush() {
+  func flush() async {
+    await endSetBacks()
     requestUpload(.flush)
     records.flush()
     trigger(.flush, tryAt: now)
+  }
+
+  /// Claims find the reports again that something on the way did not let through.
+  func endSetBacks() async {
+    for kind in RowKind.reports { tell(kind, .setBacksEnded) }
+    await parts.store.endSetBacks(of: namespace)
   }
 
   /// Rows wait without an append.
   func reportsCameBack() {
     requestUpload(.rows)
     arm()
+  }
+
+  /// What something on the way did not let through is tried again.
+  func comeBack() {
+    begin {
+      await $0.endSetBacks()
+      await $0.reportsCameBack()
+    }
   }
 
   func networkChanged() {
@@ -156,7 +171,9 @@ actor NamespacePipeline {
     let pauses = RowKind.all.compactMap { kind -> Duration? in
       if case .paused(let pause) = deliveries[kind].upload { pause.until } else { nil }
     }
-    return (pauses + [schedule.due(spacing: spacing), records.due, gateOpensAt, intents.tryAt].compactMap(\.self)).min()
+    let setBacks = RowKind.reports.compactMap { deliveries[$0].setBacksEndAt }
+    let others = [schedule.due(spacing: spacing), records.due, gateOpensAt, intents.tryAt]
+    return (pauses + setBacks + others.compactMap(\.self)).min()
   }
 
   /// One sleeping task, to the next thing that is due.
@@ -186,6 +203,7 @@ actor NamespacePipeline {
     }
     intents.tick()
     records.tick()
+    if RowKind.reports.contains(where: { deliveries[$0].setBacksEndAt.map { $0 <= now } ?? false }) { comeBack() }
     for kind in RowKind.all {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
     }

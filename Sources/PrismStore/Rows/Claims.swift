@@ -13,7 +13,6 @@ struct Claims: PlainOperations {
     guard let queue = state.queue(claim.namespace, claim.kind), state[queue].claimable > 0,
       !state.salvage.isAwaited(queue)
     else { return nil }
-    state[queue].endSetBacks(now: transaction.uptime)
     let clock = transaction.memory.clock.read()
     let types = TypeChoice(claim.types, state.names)
     if let packet = try takeReleased(claim, queue, types, clock) { return packet }
@@ -86,7 +85,7 @@ struct Claims: PlainOperations {
     var rows = RowWalk<StoredRow.Column>(
       priority, queue, after: after, transaction)
     defer { rows.reset() }
-    let setBack = state[queue].setBack.members  // once: a look for each row would copy the state for each
+    let setBack = state[queue].setBack  // once: a look for each row would copy the state for each
     while !reading.builder.isFull {
       guard let row = try rows.next() else {
         after = rows.passed
@@ -105,7 +104,7 @@ struct Claims: PlainOperations {
   /// - Throws: `invalidContent` if the ledger counts waiting rows that even a walk from the tree's beginning does not
   ///   meet. The cause is an id that was changed on the disk: it ends a walk early, or leads a search past rows.
   private func expectNone(_ queue: QueueID) throws(SQLiteError) {
-    guard state[queue].claimable > 0, state.salvage.files.isEmpty, state[queue].setBack.members.isEmpty else { return }
+    guard state[queue].claimable > 0, state.salvage.files.isEmpty, state[queue].setBack.isEmpty else { return }
     for priority in Priority.leaving {
       var rows = RowWalk<RowHead.Column>(priority, queue, transaction)
       defer { rows.reset() }

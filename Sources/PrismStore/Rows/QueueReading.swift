@@ -165,7 +165,7 @@ extension StoreState {
         status.inMemory = KeptInMemory(
           rows: inMemory.ledger[.kept], bytes: inMemory.segments.keptBytes, lost: inMemory.ledger[.lostWithPower])
         status.keptBytes = self[queue].segments.keptBytes + inMemory.segments.keptBytes
-        status.setBack = self[queue].setBack.members.count
+        status.setBack = self[queue].setBack.count
         if queue.kind == .meta { status.filtered = counts.filtered[number] ?? FilterCounts() }
         result[namespace, default: [:]][queue.kind] = status
       }

@@ -81,7 +81,7 @@ struct Settlement: PlainOperations {
     guard let (queue, place) = state.find(id) else { return try release(id) }
     let members = state[queue].packets[place].members
     try release(id)
-    if !members.isOfRing { state[queue].setBack(members, now: transaction.uptime) }
+    if !members.isOfRing { state[queue].setBack(members) }
   }
 
   /// Both halves take the place of the whole. A packet of one row stays as it is.

@@ -16,10 +16,8 @@ struct QueueState: Sendable {
   /// For claims with one choice of types: every row of a priority up to `after` is claimed, or of a type that is not chosen.
   /// So rows that may not leave are read once, not once a claim.
   private var cursors: [(types: Claim.TypeFilter, after: PriorityValues)] = []
-  /// Rows that wait while others go on, and until when, in uptime: of the first of them.
-  private(set) var setBack: (members: IDRuns, until: Duration) = (IDRuns(), .zero)
-  /// As long as the longest pause of a namespace that is held.
-  private static let setBackDuration: Duration = .seconds(600)
+  /// Rows that wait while others go on.
+  private(set) var setBack = IDRuns()
 
   init() {}
 
@@ -58,16 +56,12 @@ struct QueueState: Sendable {
     }
   }
 
-  mutating func setBack(_ members: IDRuns, now: Duration) {
-    if setBack.members.isEmpty { setBack.until = now + Self.setBackDuration }
-    setBack.members = IDRuns(union: [setBack.members, members])
-  }
+  mutating func setBack(_ members: IDRuns) { setBack = IDRuns(union: [setBack, members]) }
 
-  /// Claims find the rows again if their time is over.
-  mutating func endSetBacks(now: Duration) {
-    guard !setBack.members.isEmpty, setBack.until <= now else { return }
-    release(setBack.members)
-    setBack.members = IDRuns()
+  /// Claims find the rows again.
+  mutating func endSetBacks() {
+    release(setBack)
+    setBack = IDRuns()
   }
 
   /// Rows of a segment of the ring that may leave, or are on their way.

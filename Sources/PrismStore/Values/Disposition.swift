@@ -10,7 +10,7 @@ public enum Disposition: Sendable, Equatable {
   case dead(PacketID, cause: DeadCause)
   /// No byte of it can have left: its rows wait again.
   case released(PacketID)
-  /// Something on the way does not let it through: its rows wait, and no claim finds them for ten minutes, or until
+  /// Something on the way does not let it through: its rows wait, and no claim finds them until
   /// `ReportStore.endSetBacks`. A start ends it, too.
   case setBack(PacketID)
 

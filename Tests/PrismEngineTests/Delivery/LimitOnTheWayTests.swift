@@ -71,4 +71,23 @@ struct LimitOnTheWayTests {
     #expect(status.setBack == 0 && status.ledger.isBalanced)
     await engine.stop()
   }
+
+  @Test("a report that was set back is tried again after ten minutes, though no other one comes")
+  func again() async throws {
+    let posts = Mutex(0)
+    let rig = DeliveryRig(
+      ScriptedTransport { request in
+        posts.withLock { $0 += 1 }
+        return ScriptedTransport.answer(413, to: request)
+      })
+    let engine = try await rig.engine()
+    let began = rig.time.uptime
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { posts.withLock { $0 } == 2 }, "tried again, in vain")
+    #expect(rig.time.uptime - began > .seconds(600))
+    rig.transport.set { await ScriptedTransport.accept($0) }
+    #expect(try await rig.runs { try await DeliveryTests.ledger(engine)[.delivered] == 1 })
+    #expect(rig.time.uptime - began < .seconds(1300))
+    await engine.stop()
+  }
 }
