@@ -64,14 +64,11 @@ struct BlockHead: Sendable, Equatable {
     return Int64(sum.value)
   }
 
-  /// Whether it may have a report that the filter wants. The block itself tells for certain.
+  /// Whether it may have a report that the filter wants, as far as SQL does not tell (`StoreTables.heads`). The block itself
+  /// tells for certain.
   func mayHave(_ filter: ReportFilter) -> Bool {
-    guard filter.mayWant(filter.axis == .created ? created : received) else { return false }
     guard types.map(filter.scope.mayBe) ?? true else { return false }
-    if let device = filter.device, let devices, !BlockDevices.mayHave(device, devices) { return false }
-    return [filter.namespace, filter.kind, filter.type].allSatisfy { name in
-      guard let name, let types else { return true }
-      return types.contains(JSONValue.string(name).text)
-    }
+    guard let device = filter.device, let devices else { return true }
+    return BlockDevices.mayHave(device, devices)
   }
 }

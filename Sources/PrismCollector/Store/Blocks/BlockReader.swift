@@ -30,7 +30,7 @@ final class BlockReader {
   func forEachHead(_ filter: ReportFilter, of tables: StoreTables, _ take: (BlockHead) throws -> Bool) throws {
     var left = filter.ids
     while let ids = left {
-      let heads = try tables.heads(ids, isNewestFirst: filter.isNewestFirst, limit: Self.headsPerStep)
+      let heads = try tables.heads(ids, isNewestFirst: filter.isNewestFirst, limit: Self.headsPerStep, for: filter)
       for head in heads where head.mayHave(filter) { guard try take(head) else { return } }
       guard heads.count == Self.headsPerStep, let end = heads.last else { return }
       if filter.isNewestFirst {

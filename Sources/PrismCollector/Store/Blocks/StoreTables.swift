@@ -27,17 +27,37 @@ struct StoreTables {
   }
 
   /// The heads of blocks that have ids of a range, in the order of the ids or the other way.
-  func heads(_ ids: ClosedRange<Int64>, isNewestFirst: Bool, limit: Int) throws -> [BlockHead] {
-    try statements.rows(
+  /// - Parameter filter: those that can't have what it wants are left out, as far as SQL tells (`BlockHead.mayHave`).
+  func heads(
+    _ ids: ClosedRange<Int64>, isNewestFirst: Bool, limit: Int, for filter: ReportFilter? = nil
+  ) throws -> [BlockHead] {
+    let wanted = filter.map(condition)
+    return try statements.rows(
       of: BlockColumn.self,
       """
       FROM blocks WHERE id >= coalesce((SELECT max(id) FROM blocks WHERE id <= $1), 0) AND id <= $2 AND last >= $1
-      ORDER BY id \(isNewestFirst ? "DESC" : "ASC") LIMIT $3
-      """, [ids.lowerBound, ids.upperBound, limit]
+      \(wanted?.sql ?? "") ORDER BY id \(isNewestFirst ? "DESC" : "ASC") LIMIT $3
+      """, [ids.lowerBound, ids.upperBound, limit] + (wanted?.values ?? [])
     ).map { row in
       guard let head = Self.head(row) else { throw SQLiteError.corrupt("the head of a block is not what was written") }
       return head
     }
+  }
+
+  /// Text is found as it stands in the JSON of a head; an empty one is in every text.
+  private func condition(_ filter: ReportFilter) -> (sql: String, values: [any SQLConvertible]) {
+    let place = isOnSQLite ? "instr" : "strpos"
+    let axis = filter.axis == .created ? "created" : "received"
+    let types = (6...8).map { "AND \(place)(coalesce(types, $\($0)), $\($0)) > 0" }.joined(separator: " ")
+    let texts = [filter.namespace, filter.kind, filter.type, filter.device].map {
+      $0.map { JSONValue.string($0).text } ?? ""
+    }
+    return (
+      """
+      AND \(axis)_last >= $4 AND \(axis)_first <= $5 \(types)
+      AND (coalesce(devices, '~') LIKE '~%' OR \(place)(devices, $9) > 0)
+      """, [filter.since ?? .min, filter.until.map { max($0, .min + 1) - 1 } ?? .max] + texts
+    )
   }
 
   private static func head(_ row: SQLRow<BlockColumn>) -> BlockHead? {
