@@ -27,6 +27,7 @@ actor PacketBuilder {
   /// The key that was counted last, as its namespaces mostly share it.
   private var counted: (secret: Secret, key: CountedKey)?
   nonisolated let keys: KeyUse
+  nonisolated let spare = SpareLines()
 
   /// - Parameter keys: counts the blocks of each attempt.
   init(keys: KeyUse) { self.keys = keys }

@@ -82,8 +82,9 @@ extension NamespacePipeline {
   private func commit(_ turn: UploadCommit, _ kind: RowKind) async throws(StoreError) -> Delivery.Event {
     if !turn.claims.isEmpty { signal.willClaim(kind) }
     var turn = turn
-    if !kind.isReport {
-      for index in turn.claims.indices { turn.claims[index].records = records.claim }
+    for index in turn.claims.indices {
+      turn.claims[index].spare = parts.builder.spare
+      if !kind.isReport { turn.claims[index].records = records.claim }
     }
     turn.notes = notes.map { Note(namespace: namespace, key: $0.key, value: $0.value) } + turn.notes
     notes = [:]
@@ -103,7 +104,9 @@ extension NamespacePipeline {
 
   private func build(_ packets: [ClaimedPacket], _ seal: PacketSeal, _ wifiOnly: TypeSet, _ kind: RowKind) async {
     do {
-      tell(kind, .built(try await parts.builder.build(packets, seal, wifiOnly: wifiOnly)))
+      let built = try await parts.builder.build(packets, seal, wifiOnly: wifiOnly)
+      for packet in packets { parts.builder.spare.keep(packet.metas) }
+      tell(kind, .built(built))
     } catch { tell(kind, .notBuilt(packets.map(\.id), error.rawValue)) }
   }
 

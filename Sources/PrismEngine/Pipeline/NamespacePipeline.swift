@@ -229,6 +229,7 @@ actor NamespacePipeline {
   /// Requests that came while the drain ran counted as part of it. Rows that it didn't see, or left because of a gate
   /// that opened since, must still be sent.
   func drained(_ kind: RowKind) {
+    parts.builder.spare.drop()
     if !kind.isReport { records.drained() }
     let mayWait = signal.hasRows(kind) || !deliveries[kind].queue.isDone
     switch gates(kind).verdict {

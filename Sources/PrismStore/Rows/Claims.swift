@@ -75,7 +75,8 @@ struct Claims: PlainOperations {
     let rows = min(itemsMax, state[queue].ledger[.waiting])
     return PacketBuilder(
       itemsMax: itemsMax, bytesMax: claim.bytesMax, metaBytesMax: claim.metaBytesMax,
-      metaBytesExpected: state[queue].metaBytesExpected(of: rows, kind: claim.kind))
+      metaBytesExpected: state[queue].metaBytesExpected(of: rows, kind: claim.kind),
+      spare: claim.spare?.take() ?? [])
   }
 
   /// Takes the waiting rows of one priority in their order. - Returns: whether the packet is closed.

@@ -75,8 +75,10 @@ struct PacketBuilder {
   private static let (commonHead, commonTail) = (Array(#"{"$common":{"#.utf8), Array("}}".utf8))
 
   /// - Parameter metaBytesExpected: grown by doubling, the metas would be copied once more than they are long.
-  init(itemsMax: Int, bytesMax: Int, metaBytesMax: Int, metaBytesExpected: Int) {
+  init(itemsMax: Int, bytesMax: Int, metaBytesMax: Int, metaBytesExpected: Int, spare: [UInt8] = []) {
     (self.itemsMax, self.bytesMax, self.metaBytesMax) = (itemsMax, bytesMax, metaBytesMax)
+    metas = spare
+    metas.removeAll(keepingCapacity: true)
     metas.reserveCapacity(min(bytesMax, metaBytesMax, metaBytesExpected))
   }
 
