@@ -31,11 +31,11 @@ struct DeviceSummary: Sendable, Equatable {
 
   init(device: String) { self.device = device }
 
-  mutating func add(_ stream: DeviceStream) {
+  mutating func add(_ stream: DeviceStream, _ account: DeviceLedger?) {
     seenTime = max(seenTime, stream.receivedTime)
     packets += stream.packets
     namespaces.insert(stream.namespace)
-    guard let ledger = stream.account else { return }
+    guard let ledger = account else { return }
     sums.waiting += ledger.waiting
     sums.lost += ledger.lost
     sums.kept += ledger.counts["kept", default: 0]
@@ -51,12 +51,22 @@ struct DeviceSummary: Sendable, Equatable {
   /// Not heard of in the last 24 hours.
   func isSilent(now: Int64) -> Bool { seenTime <= now - 86_400_000 }
 
-  static func byDevice(_ streams: [DeviceStream]) -> [String: DeviceSummary] {
-    streams.reduce(into: [:]) { $0[$1.device, default: DeviceSummary(device: $1.device)].add($1) }
+  /// - Returns: with the accounts of all, in sum.
+  static func byDevice(_ streams: [DeviceStream]) -> (devices: [String: DeviceSummary], accounts: [String: Int]) {
+    var (devices, accounts): ([String: DeviceSummary], [String: Int]) = ([:], [:])
+    for stream in streams {
+      let account = stream.account
+      devices[stream.device, default: DeviceSummary(device: stream.device)].add(stream, account)
+      guard let account else { continue }
+      accounts["stored", default: 0] += account.stored
+      accounts["waiting", default: 0] += account.waiting
+      for (name, count) in account.counts { accounts[name, default: 0] += count }
+    }
+    return (devices, accounts)
   }
 
   /// One a device, in no order.
-  static func all(of streams: [DeviceStream]) -> [DeviceSummary] { Array(byDevice(streams).values) }
+  static func all(of streams: [DeviceStream]) -> [DeviceSummary] { Array(byDevice(streams).devices.values) }
 
   /// The same of the whole fleet.
   static func all(in store: any PacketStore) async throws(StoreFailure) -> [DeviceSummary] {
@@ -163,17 +173,26 @@ extension DeviceStream {
   var account: DeviceLedger? { ledger.flatMap { DeviceLedger($0, isOfReports: isOfReports) } }
 }
 
+/// All devices that a reader may see, in no order.
+struct DeviceList: Sendable {
+  var devices: [DeviceSummary] = []
+  /// What became of their reports, in sum.
+  var accounts: [String: Int] = [:]
+  /// There are more streams than one question reads.
+  var isCut = false
+}
+
 /// The list of all devices, as it was read last. A small fleet is read for each question. The list of a large one takes longer to
 /// read, so it may be a minute old, and is read again behind the answer.
 final class DeviceIndex: Sendable {
-  typealias Read = @Sendable () async throws(CollectorRefusal) -> [DeviceSummary]
+  typealias Read = @Sendable () async throws(CollectorRefusal) -> DeviceList
 
   /// Devices of a small fleet.
   static let smallMax = 2_000
   private static let (freshAge, ageMax): (Duration, Duration) = (.seconds(2), .seconds(60))
 
   private struct State {
-    var devices: [DeviceSummary] = []
+    var list = DeviceList()
     /// By the time since the start; nil: it has to be read.
     var readAt: Duration?
     var isReading = false
@@ -192,7 +211,7 @@ final class DeviceIndex: Sendable {
   }
 
   /// - Parameter now: the time since the start.
-  func devices(now: Duration, _ read: @escaping Read) async throws(CollectorRefusal) -> [DeviceSummary] {
+  func list(now: Duration, _ read: @escaping Read) async throws(CollectorRefusal) -> DeviceList {
     let (known, isDue) = known(now)
     guard let known else { return try await refreshed(now, read) }
     if isDue {  // the list of before stays where it can't be read
@@ -201,26 +220,26 @@ final class DeviceIndex: Sendable {
     return known
   }
 
-  private func known(_ now: Duration) -> (devices: [DeviceSummary]?, isDue: Bool) {
+  private func known(_ now: Duration) -> (list: DeviceList?, isDue: Bool) {
     state.withLock { state in
-      guard state.devices.count > Self.smallMax, let readAt = state.readAt, now - readAt < Self.ageMax else {
+      guard state.list.devices.count > Self.smallMax, let readAt = state.readAt, now - readAt < Self.ageMax else {
         return (nil, false)
       }
       let isDue = now - readAt >= Self.freshAge && !state.isReading
       if isDue { state.isReading = true }
-      return (state.devices, isDue)
+      return (state.list, isDue)
     }
   }
 
-  private func refreshed(_ now: Duration, _ read: Read) async throws(CollectorRefusal) -> [DeviceSummary] {
+  private func refreshed(_ now: Duration, _ read: Read) async throws(CollectorRefusal) -> DeviceList {
     let before = state.withLock { $0.changes }
     defer { state.withLock { $0.isReading = false } }
-    let devices = try await read()
+    let list = try await read()
     state.withLock { state in
       guard state.changes == before else { return }
-      (state.devices, state.readAt) = (devices, now)
+      (state.list, state.readAt) = (list, now)
     }
-    return devices
+    return list
   }
 }
 

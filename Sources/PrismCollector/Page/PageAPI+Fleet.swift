@@ -9,24 +9,17 @@ extension PageAPI {
   /// `GET /fleet`
   func fleet(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let scope = request.scope
-    let streams = try await streams(scope)
-    let now = collector.time.unixMilliseconds
-    let devices = DeviceSummary.all(of: streams)
+    let list = try await DeviceAPI(api: self).list(of: scope)
+    let (devices, now) = (list.devices, collector.time.unixMilliseconds)
     let seen = { (milliseconds: Int64) in devices.count { $0.seenTime > now - milliseconds } }
-    var accounts: [String: Int] = [:]
-    for ledger in streams.lazy.compactMap(\.account) {
-      accounts["stored", default: 0] += ledger.stored
-      accounts["waiting", default: 0] += ledger.waiting
-      for (name, count) in ledger.counts { accounts[name, default: 0] += count }
-    }
     return Self.json([
       "now": now, "startTime": collector.access.page.startTime,
       "devices": JSONValue([
         "total": devices.count, "hour": seen(3_600_000), "day": seen(86_400_000), "week": seen(604_800_000),
         "silent": devices.count { $0.isSilent(now: now) }, "differences": devices.count { $0.sums.differences > 0 },
-        "isCut": streams.count == DeviceSummary.streamsMax,
+        "isCut": list.isCut,
       ]),
-      "ledger": JSONValue(byName: accounts),
+      "ledger": JSONValue(byName: list.accounts),
       "quotas": collector.store.quotas.figures.filter { scope.has($0.namespace) }.map {
         JSONValue(["namespace": $0.namespace, "rows": $0.rows, "rowsMax": $0.rowsMax])
       },
@@ -37,13 +30,6 @@ extension PageAPI {
       "configuration": scope.isLimited ? .null : await RolloutAPI(api: self).summary(),
       "retentionDays": collector.options.retentionDays, "retentionRules": collector.options.retention.count,
     ])
-  }
-
-  func streams(_ scope: Scope) async throws(CollectorRefusal) -> [DeviceStream] {
-    let queries = scan.queries
-    return try await ask { () throws(StoreFailure) in
-      try await queries.streams(scope.ofDevices, of: nil, limit: DeviceSummary.streamsMax)
-    }
   }
 
   private static func counts(_ counts: [String: Int]) -> [JSONValue] {
@@ -86,26 +72,32 @@ struct DeviceAPI: PageAnswers {
   }
 
   /// The devices that sent something to the namespaces of the scope.
-  func devices(of scope: Scope) async throws(CollectorRefusal) -> [DeviceSummary] {
-    try await collector.access.page.devices(of: scope).devices(now: collector.time.uptime) {
+  func devices(of scope: Scope) async throws(CollectorRefusal) -> [DeviceSummary] { try await list(of: scope).devices }
+
+  func list(of scope: Scope) async throws(CollectorRefusal) -> DeviceList {
+    try await collector.access.page.devices(of: scope).list(now: collector.time.uptime) {
       () async throws(CollectorRefusal) in try await all(scope)
     }
   }
 
   /// The same, read from the store, with their tags and apps.
-  private func all(_ scope: Scope) async throws(CollectorRefusal) -> [DeviceSummary] {
-    let streams = try await api.streams(scope)
+  private func all(_ scope: Scope) async throws(CollectorRefusal) -> DeviceList {
+    let queries = api.scan.queries
+    let streams = try await api.ask { () throws(StoreFailure) in
+      try await queries.streams(scope.ofDevices, of: nil, limit: DeviceSummary.streamsMax)
+    }
     let (facts, records) = (collector.devices.facts, collector.store)
     let namespaces = Set(streams.map(\.namespace)).union([NamespaceName.prism.text]).filter(scope.has).sorted()
     let (apps, tags) = try await api.ask { () throws(StoreFailure) in
       (try await facts.all(), try await records.tags(of: namespaces))
     }
-    var devices = DeviceSummary.byDevice(streams)
+    var (devices, accounts) = DeviceSummary.byDevice(streams)
     for (key, facts) in apps where scope.has(key.namespace) { devices[key.device]?.add(facts) }
     // Those of a namespace are for the devices that send to it: who has the namespace has no say over others.
     let own = tags.filter { $0.isOfFleet || devices[$0.device]?.namespaces.contains($0.namespace) ?? false }
     for (device, tags) in CollectedTags.merged(own) { devices[device]?.tags = tags }
-    return Array(devices.values)
+    return DeviceList(
+      devices: Array(devices.values), accounts: accounts, isCut: streams.count == DeviceSummary.streamsMax)
   }
 
   /// `GET /device?id=…`

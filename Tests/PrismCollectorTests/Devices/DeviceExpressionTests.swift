@@ -10,14 +10,14 @@ struct DeviceExpressionTests {
   private static let day: Int64 = 86_400_000
 
   private static var till: DeviceSummary {
-    var device = DeviceSummary(device: "till-0007")
-    device.add(
+    let streams = [
       DeviceStream(
         device: "till-0007", namespace: "shop", kind: "meta", packets: 12, receivedTime: now - 3 * day,
-        ledger: "epoch=1;stored=10;delivered=4;expired=2;carried=1"))
-    device.add(
+        ledger: "epoch=1;stored=10;delivered=4;expired=2;carried=1"),
       DeviceStream(
-        device: "till-0007", namespace: "kiosk", kind: "meta", packets: 1, receivedTime: now - 9 * day, ledger: nil))
+        device: "till-0007", namespace: "kiosk", kind: "meta", packets: 1, receivedTime: now - 9 * day, ledger: nil),
+    ]
+    var device = DeviceSummary.all(of: streams)[0]
     device.add(DeviceFacts.Facts(app: "till", version: "2.9", crashTime: now - 3_600_000, notedTime: 1))
     device.tags = ["region": "eu-west", "ring": "early", "floor": "2"]
     return device

@@ -136,10 +136,10 @@ struct DeviceListTests {
         count += 1
         return count
       }
-      return (0..<count).map { DeviceSummary(device: "\(number).\($0)") }
+      return DeviceList(devices: (0..<count).map { DeviceSummary(device: "\(number).\($0)") })
     }
     func first(_ seconds: Int) async throws -> String? {
-      try await index.devices(now: .seconds(seconds), read).first?.device
+      try await index.list(now: .seconds(seconds), read).devices.first?.device
     }
     #expect(try await first(0) == "1.0")
     #expect(try await first(1) == "1.0")
