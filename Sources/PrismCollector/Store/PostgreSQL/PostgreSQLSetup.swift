@@ -88,7 +88,7 @@ public struct PostgreSQLSetup: Sendable {
     return [
       "client_min_messages = warning", "TimeZone = 'UTC'", "lock_timeout = \(milliseconds)",
       "statement_timeout = \(milliseconds)", "idle_in_transaction_session_timeout = \(idleMilliseconds)",
-    ] + (isByIndex ? ["enable_seqscan = off", "max_parallel_workers_per_gather = 0", "jit = off"] : [])
+    ] + (isByIndex ? ["enable_seqscan = off", "enable_bitmapscan = off", "max_parallel_workers_per_gather = 0", "jit = off"] : [])
       + (commitsEarly ? ["synchronous_commit = on"] : [])
   }
 
