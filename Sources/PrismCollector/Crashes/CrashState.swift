@@ -145,13 +145,13 @@ struct CrashSince: Sendable {
     devices[crash.device] = count > 0 ? count : nil
   }
 
-  /// The condition that crashes and time lead to. - Parameter now: milliseconds since 1970.
-  func condition(at now: Int64) -> CrashState.Condition {
+  /// The condition that crashes and time lead to. - Parameter isTimeOver: the time until which it is ignored.
+  func condition(isTimeOver: Bool) -> CrashState.Condition {
     if state.condition == .resolved { return contradictions > 0 ? .regressed : .resolved }
     guard state.condition == .ignored, let ignored = state.facts.ignored else { return state.condition }
     let hasDevices = ignored.moreDevices != nil && devices.count >= devicesMax
-    let isOver = ignored.more.map { crashes >= $0 } ?? false || hasDevices || ignored.until.map { now >= $0 } ?? false
-    return isOver ? .open : .ignored
+    let hasCrashes = ignored.more.map { crashes >= $0 } ?? false
+    return hasCrashes || hasDevices || isTimeOver ? .open : .ignored
   }
 }
 
@@ -198,8 +198,15 @@ actor CrashStateStore {
   private let executor = DispatchQueueExecutor(label: "prism.collector.page")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
   private let session: FleetSession
+  private var expiries = ExpiryWatch()
 
   init(_ database: FleetDatabase) { session = FleetSession(database) }
+
+  /// Whether the time is over until which the group is ignored.
+  func isTimeOver(_ state: CrashState, now: Int64, uptime: Duration) -> Bool {
+    guard let until = state.facts.ignored?.until else { return false }
+    return expiries.isOver("\(state.fingerprint) \(until)", at: until, now: now, uptime: uptime)
+  }
 
   /// All of them, at most `countMax`.
   func all() throws(StoreFailure) -> [CrashState] {

@@ -84,7 +84,8 @@ struct CrashWatch: Sendable {
       guard let group = groups[fingerprint], var state = found[fingerprint], state.isSameChange(as: since.state) else {
         continue
       }
-      let condition = since.condition(at: now)
+      let isTimeOver = await states.isTimeOver(state, now: now, uptime: collector.time.uptime)
+      let condition = since.condition(isTimeOver: isTimeOver)
       guard condition != state.condition else { continue }
       try await note(state, condition, group, now)
       (state.condition, state.regressedTime) = (condition, now)

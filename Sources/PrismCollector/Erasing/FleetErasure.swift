@@ -43,13 +43,19 @@ enum FleetErasure {
   /// Takes the id of the device, or the value, out of what operators wrote about crashes and of changes of ended jobs. A job that
   /// may go on sends the same to all of its devices.
   private static func eraseTexts(_ erased: Erased, _ statements: SQLStatements) throws {
-    for (table, key, column, condition) in [
-      ("crash_states", "fingerprint", "facts", ""),
-      ("jobs", "id", "change", "WHERE state NOT IN ('running', 'paused', 'stopped')"),
+    // Which device an expression names is another question than where a word is in it.
+    let isValue = if case .field = erased { true } else { false }
+    for (table, key, column, isJSON, condition) in [
+      ("crash_states", "fingerprint", "facts", true, ""), ("crash_states", "fingerprint", "build", false, ""),
+      ("device_facts", "device", "app", false, ""), ("device_facts", "device", "version", false, ""),
+      ("jobs", "id", "expression", false, isValue ? "" : "WHERE false"),
+      ("jobs", "id", "change", true, "WHERE state NOT IN (\(Job.State.thatGoOn))"),
     ] {
-      for row in try statements.texts("SELECT \(key), \(column) FROM \(table) \(condition)") {
-        guard let text = try? JSONValue(parsing: row[1]).erasing(erased).text, text != row[1] else { continue }
-        try statements.run("UPDATE \(table) SET \(column) = $1 WHERE \(key) = $2", [text, row[0]])
+      for row in try statements.texts("SELECT DISTINCT \(key), \(column) FROM \(table) \(condition)") {
+        let left = isJSON ? try? JSONValue(parsing: row[1]).erasing(erased).text : erased.taken(out: row[1])
+        guard let left, left != row[1] else { continue }
+        try statements.run(
+          "UPDATE \(table) SET \(column) = $1 WHERE \(key) = $2 AND \(column) = $3", [left, row[0], row[1]])
       }
     }
   }

@@ -18,6 +18,8 @@ struct Job: Sendable, Equatable {
     case done
 
     var mayChange: Bool { [.running, .paused, .stopped].contains(self) }
+    /// For SQL.
+    static let thatGoOn = allCases.filter(\.mayChange).map { "'\($0.rawValue)'" }.joined(separator: ", ")
   }
 
   enum Progress: String, Sendable, CaseIterable {
@@ -41,8 +43,6 @@ struct Job: Sendable, Equatable {
   static let devicesMax = 100_000
   static let perMinute = 1...60_000
   static let resultBytesMax = 512
-  /// It ends after its time is over for as long, while the collector runs.
-  static let overTime: Duration = .seconds(3600)
 
   /// A UUID.
   let id: String

@@ -4,8 +4,10 @@ import PrismSQLite
 
 /// Keeps jobs and the progress of their devices, in tables that all replicas share. A write is at rest when its call returns.
 actor JobStore {
-  /// Jobs that are kept, the newest ones.
+  /// Jobs of a namespace. A new one takes the place of one that ended, the oldest first, and of no other.
   static let countMax = 500
+
+  enum Addition { case added, isThere, isFull }
 
   private enum Column: String, SQLiteColumn {
     case id, namespace, who, expression, change, madeTime, expireTime, perMinute, failuresMax, state, dueTime
@@ -17,21 +19,27 @@ actor JobStore {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
   private let session: FleetSession
 
-  /// By job, when its time was first seen to be over, on the uptime clock.
-  private var overSince: [String: Duration] = [:]
+  private var expiries = ExpiryWatch()
 
   init(_ database: FleetDatabase) { session = FleetSession(database) }
 
-  /// Whether a job's time is over by each look of an hour: a clock that is ahead for a while ends no job.
   func isOver(_ job: Job, now: Int64, uptime: Duration) -> Bool {
-    if now < job.expireTime { overSince[job.id] = nil } else if overSince[job.id] == nil { overSince[job.id] = uptime }
-    return overSince[job.id].map { uptime - $0 >= Job.overTime } ?? false
+    expiries.isOver(job.id, at: job.expireTime, now: now, uptime: uptime)
   }
 
-  /// - Returns: false: there is a job of this id.
-  func add(_ job: Job, _ devices: [Job.Device]) throws(StoreFailure) -> Bool {
+  /// - Returns: `isThere`: a job has this id. `isFull`: as many of its namespace go on.
+  func add(_ job: Job, _ devices: [Job.Device]) throws(StoreFailure) -> Addition {
     try session.write { statements in
-      guard try statements.first(of: Column.self, "FROM jobs WHERE id = $1", [job.id]) == nil else { return false }
+      guard try statements.first(of: Column.self, "FROM jobs WHERE id = $1", [job.id]) == nil else { return .isThere }
+      let goOn = "FROM jobs WHERE namespace = $1 AND state IN (\(Job.State.thatGoOn))"
+      let count = Int(try statements.integer("SELECT count(*) \(goOn)", [job.namespace.text]) ?? 0)
+      guard count < Self.countMax else { return .isFull }
+      let ended = """
+        SELECT id FROM jobs WHERE namespace = $1 AND state NOT IN (\(Job.State.thatGoOn))
+        ORDER BY made_time DESC, id LIMIT 1000 OFFSET \(Self.countMax - count - 1)
+        """
+      try statements.run("DELETE FROM job_devices WHERE job IN (\(ended))", [job.namespace.text])
+      try statements.run("DELETE FROM jobs WHERE id IN (\(ended))", [job.namespace.text])
       try statements.insert(
         Column.self, into: "jobs",
         [
@@ -41,10 +49,7 @@ actor JobStore {
       try statements.insert(
         DeviceColumn.self, into: "job_devices",
         rows: devices.map { [job.id, $0.id, $0.progress.rawValue, $0.result, $0.signature, $0.changedTime] })
-      let old = "SELECT id FROM jobs ORDER BY made_time DESC, id LIMIT 1000 OFFSET \(Self.countMax)"
-      try statements.run("DELETE FROM job_devices WHERE job IN (\(old))")
-      try statements.run("DELETE FROM jobs WHERE id IN (\(old))")
-      return true
+      return .added
     }
   }
 

@@ -71,8 +71,11 @@ struct JobAPI: PageAnswers {
     let job = try Self.job(body, namespace, by: request.reader?.name ?? "", now: now)
     let devices = try await chosen(job, body["signatures"], request.scope, now)
     try check(job, devices[0], now)
-    guard try await api.ask({ () throws(StoreFailure) in try await jobs.add(job, devices) }) else {
-      throw CollectorRefusal(409, "id: there is a job of this id")
+    switch try await api.ask({ () throws(StoreFailure) in try await jobs.add(job, devices) }) {
+    case .added: break
+    case .isThere: throw CollectorRefusal(409, "id: there is a job of this id")
+    case .isFull:
+      throw CollectorRefusal(409, "\(JobStore.countMax) jobs of \(namespace) go on, the most that may: end one of them")
     }
     api.note(request, did: "began a job for \(devices.count) devices", to: "\(namespace) \(job.change.json.text)")
     return PageAPI.json(of: Self.described(job, [.waiting: devices.count]))

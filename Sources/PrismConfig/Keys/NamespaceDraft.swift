@@ -7,6 +7,8 @@ package struct NamespaceDraft: Sendable {
   /// `monitorList` as written: a type without `onlyWifi` follows the namespace's, whichever layer sets that.
   var types: [MonitoredTypeDraft]
   var origins: [String: Origin] = [:]
+  /// false: of a namespace that is there without a file, as `prism` is.
+  var hasFile = false
   /// Its file takes the namespace away.
   var isRetired = false
 

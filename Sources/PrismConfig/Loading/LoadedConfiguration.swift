@@ -26,8 +26,10 @@ public struct LoadedConfiguration: Sendable {
   /// - Parameter before: the files until now, without remote configuration.
   public func keepingGone(of before: LoadedConfiguration) -> LoadedConfiguration {
     var result = self
-    for (name, draft) in before.drafts where drafts[name] == nil && !retired.contains(name) {
-      guard var kept = before.snapshot.namespaces[name], result.drafts.count < LoadingRun.namespaceFilesMax,
+    for (name, draft) in before.drafts
+    where draft.hasFile && drafts[name]?.hasFile != true && !retired.contains(name) {
+      let hasRoom = result.drafts[name] != nil || result.drafts.count < LoadingRun.namespaceFilesMax
+      guard var kept = before.snapshot.namespaces[name], hasRoom,
         kept.keyId == nil || snapshot.daemon.keys.contains(where: { $0.id == kept.keyId })
       else { continue }
       kept.isFileGone = true

@@ -93,6 +93,7 @@ struct LoadingRun {
     var checker = checker(of: file)
     defer { close(checker) }
     var draft = NamespaceDraft(defaultsOf: name)
+    draft.hasFile = true
     defer { drafts[name] = draft.isRetired ? nil : draft }
     guard let root = checker.tree(environment) else { return }
     let lines = NamespaceKeys.table.read(root, into: &draft, &checker)

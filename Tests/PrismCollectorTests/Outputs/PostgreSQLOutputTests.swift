@@ -112,6 +112,27 @@ struct PostgreSQLOutputTests {
     #expect("\(error!)".contains("42P01"))
   }
 
+  @Test(
+    "a trigger of its owner that raises an exception refuses one report, also at the commit",
+    arguments: [
+      "TRIGGER raises BEFORE INSERT ON prism.shop FOR EACH ROW",
+      "CONSTRAINT TRIGGER raises AFTER INSERT ON prism.shop DEFERRABLE INITIALLY DEFERRED FOR EACH ROW",
+    ])
+  func raises(trigger: String) async throws {
+    let rig = try await PostgreSQLRig()
+    let reports = try await Self.reports(Array(1...5))
+    _ = try await Self.output(rig).deliver(Array(reports.prefix(1)))
+    _ = try await rig.sql(
+      """
+      CREATE FUNCTION raises() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF NEW.meta->>'n' = '3' THEN RAISE EXCEPTION 'no three'; END IF; RETURN NEW; END $$;
+      CREATE \(trigger) EXECUTE FUNCTION raises()
+      """)
+    let refused = try await Self.output(rig).deliver(reports)
+    #expect(refused.map(\.id) == [reports[2].id] && refused[0].cause.hasPrefix("PostgreSQL P0001"))
+    #expect(try await rig.value("SELECT count(*) FROM prism.shop") == "4")
+  }
+
   @Test("a CHECK of its owner refuses one report, and a missing partition holds all")
   func checked() async throws {
     let rig = try await PostgreSQLRig()

@@ -92,7 +92,7 @@ struct CrashJudgementTests {
     let states = try await rig.collector.access.page.crashStates.all()
     func condition() async throws -> [CrashState.Condition] {
       #expect(try await index.refresh(store, time: rig.rig.time, states: states))
-      return await index.since.values.map { $0.condition(at: 0) }
+      return await index.since.values.map { $0.condition(isTimeOver: false) }
     }
     try await crash([12, 13], "leak", device: "e")
     #expect(try await condition() == [.ignored])

@@ -173,7 +173,14 @@ struct CrashStateTests {
     #expect(await Self.change(rig, fingerprint, #"{"state":"ignored","until":\#(until)}"#).status == 200)
     try await Self.crash(rig, 4, build: "1.0")
     #expect(try await states() == ["ignored"])
+    // A clock that is ahead for a while ends nothing.
+    rig.rig.time.stepWallClock(milliseconds: 30 * 86_400_000)
+    #expect(try await states() == ["ignored"])
+    rig.rig.time.stepWallClock(milliseconds: -30 * 86_400_000)
+    #expect(try await states() == ["ignored"])
     rig.rig.time.advance(by: .seconds(60))
+    #expect(try await states() == ["ignored"])
+    rig.rig.time.advance(by: .seconds(3600))
     #expect(try await states() == ["open"])
   }
 

@@ -146,6 +146,31 @@ struct JobTests {
     await collector.close()
   }
 
+  @Test(
+    "a new job takes the place of one of its namespace that ended, and of no other", arguments: StoreRig.Fleet.allCases)
+  func room(kind: StoreRig.Fleet) async throws {
+    let rig = StoreRig()
+    let fleet = try await rig.fleet(kind)
+    try fleet.prepare()
+    let store = JobStore(fleet)
+    func add(_ id: String, of namespace: String = "shop", madeTime: Int64 = 5) async throws -> JobStore.Addition {
+      let job = Job(
+        id: id, namespace: NamespaceName(namespace)!, who: "w", expression: "seen < 1d", change: .command(.flush, [:]),
+        madeTime: madeTime, expireTime: 100, perMinute: 60, failuresMax: 1, dueTime: 1)
+      return try await store.add(job, [Job.Device(id: "d", changedTime: 1)])
+    }
+    #expect(try await add("bank", of: "bank", madeTime: 1) == .added)
+    for number in 0..<JobStore.countMax { #expect(try await add("\(number)") == .added) }
+    #expect(try await add("more") == .isFull)
+    let ended = try #require(try await store.job("7"))
+    #expect(try await store.change(ended, to: .cancelled))
+    // By a clock that is behind it is the oldest of all.
+    #expect(try await add("late", madeTime: 0) == .added)
+    let left = Set(try await store.all().map(\.id))
+    #expect(left.count == JobStore.countMax + 1 && left.isSuperset(of: ["bank", "late"]) && !left.contains("7"))
+    #expect(try await store.counts()["7"] == nil)
+  }
+
   @Test("of two collectors one does a step", arguments: StoreRig.Fleet.allCases)
   func claims(kind: StoreRig.Fleet) async throws {
     let folder = StoreRig()
@@ -156,8 +181,8 @@ struct JobTests {
       id: "a", namespace: NamespaceName("shop")!, who: "w", expression: "seen < 1d", change: .command(.flush, [:]),
       madeTime: 1, expireTime: 100, perMinute: 60, failuresMax: 1, dueTime: 1)
     let device = Job.Device(id: "d", changedTime: 1)
-    #expect(try await one.add(job, [device]))
-    #expect(try await !other.add(job, [device]))
+    #expect(try await one.add(job, [device]) == .added)
+    #expect(try await other.add(job, [device]) == .isThere)
     let (seen, again) = (try #require(try await one.job("a")), try #require(try await other.all().first))
     #expect(seen == job && again == job)
     #expect(try await one.claim(seen, until: 6))

@@ -160,11 +160,16 @@ import Testing
     facts.add(.init(text: comment, who: "me", time: 1))
     try FleetSession(fleet).write { [facts] statements in
       _ = try statements.run(
-        "INSERT INTO crash_states VALUES ('f', 'open', 'me', 1, 1, NULL, $1, NULL)", [facts.controlJSON.text])
+        "INSERT INTO crash_states VALUES ('f', 'open', 'me', 1, 1, $2, $1, NULL)", [facts.controlJSON.text, comment])
+      _ = try statements.run("INSERT INTO device_facts VALUES ('d', 'shop', $1, $1, NULL, 1)", [comment])
     }
     let condition = try MetaCondition("customer = C-17")
     try FleetErasure.run(.field(condition, ErasedValue(condition)), in: fleet)
     #expect(try Self.comment(in: fleet) == left)
+    let texts = try FleetSession(fleet).read {
+      try $0.texts("SELECT build FROM crash_states") + $0.texts("SELECT app, version FROM device_facts")
+    }
+    #expect(texts == [[left], [left, left]])
     #expect(try DeviceExpression("not (lost = 1 and device = \"e\")").names("e"))
     for other in ["tag.region = eu", "device = ee", "device = e*", "tag.device = e"] {
       #expect(try !DeviceExpression(other).names("e"), "\(other)")

@@ -47,6 +47,23 @@ struct GoneFilesTests {
     #expect(try folder.load().keepingGone(of: before).snapshot.namespaces[Self.shop] == nil)
   }
 
+  @Test("prism, which needs no file, stays as its file made it once that is gone")
+  func prismGone() throws {
+    let folder = try ConfigurationFolder([
+      "prismd.yaml": "", "namespaces.d/prism.yaml": "maxStoreMByte: 600\nallow: {users: [0]}\n",
+    ])
+    let before = try folder.load()
+    unlink(folder.path + "/namespaces.d/prism.yaml")
+    var now = try folder.load().keepingGone(of: before)
+    now = try folder.load().keepingGone(of: now)
+    let kept = try #require(now.snapshot.namespaces[.prism])
+    #expect(kept.maxStoreBytes == 600 << 20 && kept.allow?.userIDs == [0] && kept.isFileGone)
+    #expect(SnapshotDiff(from: before.snapshot, to: now.snapshot).lines[0].hasPrefix("prism: its file is gone"))
+    // Without a file before, there is nothing to keep.
+    let plain = try folder.load()
+    #expect(try folder.load().keepingGone(of: plain).snapshot.namespaces[.prism]?.isFileGone == false)
+  }
+
   @Test("prism itself can't be retired")
   func prism() throws {
     let folder = try ConfigurationFolder(["prismd.yaml": "", "namespaces.d/prism.yaml": "retired: true\n"])

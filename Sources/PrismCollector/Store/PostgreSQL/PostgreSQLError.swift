@@ -58,9 +58,9 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
   var isTableMissing: Bool { state == "42P01" || state == "3F000" }
 
   /// The database can't hold what it was given: a character that no text has, a value over one of its limits, or one that a
-  /// constraint of its owner refuses.
+  /// constraint or a trigger of its owner refuses (`RAISE EXCEPTION`).
   var isRejection: Bool {
     guard let state, !isDayMissing else { return false }
-    return state.hasPrefix("22") || state.hasPrefix("23") || state.hasPrefix("54")
+    return state == "P0001" || ["22", "23", "44", "54"].contains(state.prefix(2))
   }
 }

@@ -44,6 +44,10 @@ public struct PostgreSQLSetup: Sendable {
   /// How long a transaction may wait for its next statement. A replica that hangs holds the streams of its packets for as long.
   var idleMax: Duration?
 
+  private static let byIndex = [
+    "enable_seqscan = off", "enable_bitmapscan = off", "max_parallel_workers_per_gather = 0", "jit = off",
+  ]
+
   var byIndex: PostgreSQLSetup {
     var setup = self
     setup.isByIndex = true
@@ -88,8 +92,7 @@ public struct PostgreSQLSetup: Sendable {
     return [
       "client_min_messages = warning", "TimeZone = 'UTC'", "lock_timeout = \(milliseconds)",
       "statement_timeout = \(milliseconds)", "idle_in_transaction_session_timeout = \(idleMilliseconds)",
-    ] + (isByIndex ? ["enable_seqscan = off", "enable_bitmapscan = off", "max_parallel_workers_per_gather = 0", "jit = off"] : [])
-      + (commitsEarly ? ["synchronous_commit = on"] : [])
+    ] + (isByIndex ? Self.byIndex : []) + (commitsEarly ? ["synchronous_commit = on"] : [])
   }
 
   /// 0: there are no tables.
