@@ -68,6 +68,20 @@ import Testing
     await store.close()
   }
 
+  @Test("a flush makes rows of windows that are open, and each report counts once") func flushed() async throws {
+    let store = try await rig.open()
+    try await self.store(1...7, in: store)
+    #expect(await store.openReports(of: Rig.shop) == 7)
+    try await store.endWindows(of: Rig.shop)
+    let packet = try #require(try await store.claim(rig.claim()))
+    #expect(try packet.rows.map { try JSONValue(parsing: $0)[ReportReduction.key]?["count"] } == [7])
+    try await store.settle(.delivered(packet.id, receipt: rig.receipt))
+    #expect(await store.openReports(of: Rig.shop) == 0)
+    try await self.store([8], in: store)
+    #expect(try await leave(store).map { $0.numbers["count"] } == [1])
+    await store.close()
+  }
+
   /// A run of the daemon. - Parameter isKilled: with the files that `keepAsKilled` kept; else it ends in order.
   private func run(isKilled: Bool = false, _ body: (ReportStore) async throws -> Void) async throws {
     let store = try await rig.open()

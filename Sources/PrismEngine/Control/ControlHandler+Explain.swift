@@ -71,6 +71,10 @@ extension ControlHandler {
           + "its proof); they wait and others go on. Raise its limit, then `prismctl flush`; else they are tried again each 10 min"
       )
     }
+    let open = await engine.parts.store.openReports(of: namespace)
+    if open > 0 {
+      lines.append("reduce: \("report".counted(open)) in windows that are open; `prismctl flush` makes rows of them")
+    }
     let health = engine.storeHealth
     if !health.takesReports {
       lines.append("store: new reports are refused\(health.cause.map { ": \($0)" } ?? "")")

@@ -95,6 +95,7 @@ actor NamespacePipeline {
 
   func flush() async {
     await endSetBacks()
+    try? await parts.store.endWindows(of: namespace)  // else they end at their time; a store that fails says so itself
     requestUpload(.flush)
     records.flush()
     trigger(.flush, tryAt: now)

@@ -81,14 +81,15 @@ struct Reductions: StoreOperations {
     for name in changed { try transaction.write(window(name)?.note, name, namespace) }
   }
 
-  /// Makes rows of windows that are over. One that the quota has no room for stays open. - Returns: how many.
-  func end() throws(SQLiteError) -> Int {
-    let now = transaction.heldTime
+  /// Makes rows of windows that are over, or of all. One that the quota has no room for stays open. - Returns: how many.
+  func end(all: Bool = false) throws(SQLiteError) -> Int {
+    let now = all ? .max : transaction.heldTime
     guard let open = state.counts.windows[namespace], open.contains(where: { $0.value.due <= now }),
       let place = state.names.namespaces[namespace]
     else { return 0 }
     var rows = 0
     for (name, window) in open.sorted(by: { $0.key < $1.key }) where window.due <= now {
+      if all && window.count == 0 { continue }  // what rests has nothing to send
       if window.count > 0 {
         let batch = ReportBatch(
           own: window.type, window.body, createdTime: window.first, in: place, userID: window.userID,
