@@ -230,16 +230,12 @@ public actor ReportStore {
     }
   }
 
-  /// Makes rows of the windows of `reduce` that are open.
-  public func endWindows(of namespace: NamespaceName) throws(StoreError) {
-    guard let number = state.queue(namespace, .meta)?.namespace, openReports(of: namespace) > 0 else { return }
-    _ = try file.write { (transaction) throws(SQLiteError) in try Reductions(transaction, number).end(all: true) }
-  }
-
-  /// Reports in windows of `reduce` that are open: no row has them yet.
-  public func openReports(of namespace: NamespaceName) -> Int {
-    let windows = state.queue(namespace, .meta).flatMap { state.counts.windows[$0.namespace] } ?? [:]
-    return windows.values.reduce(0) { $0 + $1.count }
+  /// Reports in open windows of `reduce`, which no row has yet. - Parameter ends: makes rows of them.
+  @discardableResult
+  public func openReports(of namespace: NamespaceName, ends: Bool = false) throws(StoreError) -> Int {
+    guard let number = state.queue(namespace, .meta)?.namespace, let open = state.counts.windows[number] else { return 0 }
+    if ends { _ = try file.write { (t) throws(SQLiteError) in try Reductions(t, number).end(all: true) } }
+    return open.values.reduce(0) { $0 + $1.count }
   }
 
   /// How many rows of which type `namespace` holds. Looks at all of them, for as long as a dry run may take.

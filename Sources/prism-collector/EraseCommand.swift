@@ -9,9 +9,7 @@ extension CollectorCommand {
     let wanted = [("device", line["--device"]), ("where", line["--where"])].compactMap { name, value in
       value.map { JSONValue.Member(name, .string($0)) }
     }
-    guard wanted.count == 1, line.operands.isEmpty else {
-      throw line.misused("erase needs --device or --where, one of them")
-    }
+    guard wanted.count == 1, line.operands.isEmpty else { throw line.misused("erase needs one of --device, --where") }
     try Erasure.confirm(wanted[0], line)
     return try await line.ask { desk throws(Fault) in
       let begun = try await desk.post("/erasures", .object(wanted))

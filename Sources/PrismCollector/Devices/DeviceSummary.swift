@@ -176,7 +176,7 @@ extension DeviceStream {
 /// All devices that a reader may see, in no order.
 struct DeviceList: Sendable {
   var devices: [DeviceSummary] = []
-  /// What became of their reports, in sum.
+  /// The accounts of their reports, in sum.
   var accounts: [String: Int] = [:]
   /// There are more streams than one question reads.
   var isCut = false

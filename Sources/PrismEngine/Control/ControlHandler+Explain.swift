@@ -71,10 +71,6 @@ extension ControlHandler {
           + "its proof); they wait and others go on. Raise its limit, then `prismctl flush`; else they are tried again each 10 min"
       )
     }
-    let open = await engine.parts.store.openReports(of: namespace)
-    if open > 0 {
-      lines.append("reduce: \("report".counted(open)) in windows that are open; `prismctl flush` makes rows of them")
-    }
     let health = engine.storeHealth
     if !health.takesReports {
       lines.append("store: new reports are refused\(health.cause.map { ": \($0)" } ?? "")")
@@ -117,7 +113,10 @@ struct RecordExplanation {
       return "\(type): kept in the ring\(keep(type) == .memory ? " in memory until the machine restarts" : ""); "
         + (words.isEmpty ? "no trigger lets it go, questions may" : words.joined(separator: "; "))
     }
-    return (lines + asked, Set(kept))
+    let open = (try? await engine.parts.store.openReports(of: name)) ?? 0
+    let windows =
+      open == 0 ? [] : ["reduce: \("report".counted(open)) in windows that are open; `prismctl flush` makes rows of them"]
+    return (lines + asked + windows, Set(kept))
   }
 
   /// A line for each table that is declared, or still holds a change.

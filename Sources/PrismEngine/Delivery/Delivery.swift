@@ -50,7 +50,7 @@ struct Delivery: Sendable {
       if case .trigger(.reload, _) = event { receiver.configurationChanged() }
       if upload.handle(event, now: now.instant.uptime) { begin() }
     case .setBacksEnded:
-      // One that the store is not told of yet begins its time now.
+      // One that the store does not know yet begins its time now.
       setBacksEndAt = queue.setsBack ? now.instant.uptime + Self.setBackDuration : nil
     case .restored(let record):
       retry = record

@@ -96,7 +96,7 @@ struct InFlightQueue: Sendable {
     return (isFirst ? [first] : entries).filter { $0.claimed != nil && $0.leavesInGzip == first.leavesInGzip }
   }
   /// Halves of a split can be read only once the split is committed.
-  /// The store is still to be told of a report that waits while others go on.
+  /// The store does not know yet of a report that waits while others go on.
   var setsBack: Bool {
     let held = entries.lazy.compactMap { if case .accepted(let disposition) = $0.content { disposition } else { nil } }
     return (dispositions + held).contains { if case .setBack = $0 { true } else { false } }

@@ -21,7 +21,7 @@ extension NamespacePipeline {
       wifiOnlyTypes: settings.wifiOnlyTypes(kind))
   }
 
-  private func perform(_ action: Delivery.Action, _ kind: RowKind) {
+  func perform(_ action: Delivery.Action, _ kind: RowKind) {
     switch action {
     case .recover: begin { await $0.askStore(kind) { pipeline throws(StoreError) in try await pipeline.recover(kind) } }
     case .look:
@@ -46,7 +46,11 @@ extension NamespacePipeline {
       circuit.succeeded()
     case .circuit(.failed): circuit.failed(kind)
     case .circuit(.forgotten): circuit = Circuit()
-    case .endSetBacks: comeBack()
+    case .endSetBacks:
+      begin {
+        await $0.endSetBacks()
+        await $0.reportsCameBack()
+      }
     case .log(let message): message.write(to: parts.log, namespace, kind)
     case .ended(let isOver):
       parts.log.faultEnded(

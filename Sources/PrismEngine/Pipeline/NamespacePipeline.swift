@@ -95,7 +95,7 @@ actor NamespacePipeline {
 
   func flush() async {
     await endSetBacks()
-    try? await parts.store.endWindows(of: namespace)  // else they end at their time; a store that fails says so itself
+    _ = try? await parts.store.openReports(of: namespace, ends: true)  // a store that fails says so itself
     requestUpload(.flush)
     records.flush()
     trigger(.flush, tryAt: now)
@@ -111,14 +111,6 @@ actor NamespacePipeline {
   func reportsCameBack() {
     requestUpload(.rows)
     arm()
-  }
-
-  /// What something on the way did not let through is tried again.
-  func comeBack() {
-    begin {
-      await $0.endSetBacks()
-      await $0.reportsCameBack()
-    }
   }
 
   func networkChanged() {
@@ -204,7 +196,7 @@ actor NamespacePipeline {
     }
     intents.tick()
     records.tick()
-    if RowKind.reports.contains(where: { deliveries[$0].setBacksEndAt.map { $0 <= now } ?? false }) { comeBack() }
+    if RowKind.reports.contains(where: { deliveries[$0].setBacksEndAt.map { $0 <= now } ?? false }) { perform(.endSetBacks, .meta) }
     for kind in RowKind.all {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
     }

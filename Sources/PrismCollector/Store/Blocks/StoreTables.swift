@@ -44,7 +44,7 @@ struct StoreTables {
     }
   }
 
-  /// Text is found as it stands in the JSON of a head; an empty one is in every text.
+  /// Text is looked for as the JSON of a head has it; an empty one is in every text.
   private func condition(_ filter: ReportFilter) -> (sql: String, values: [any SQLConvertible]) {
     let place = isOnSQLite ? "instr" : "strpos"
     let axis = filter.axis == .created ? "created" : "received"

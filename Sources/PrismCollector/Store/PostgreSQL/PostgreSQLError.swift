@@ -57,8 +57,8 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
   /// The table or its schema is missing.
   var isTableMissing: Bool { state == "42P01" || state == "3F000" }
 
-  /// The database can't hold what it was given: a character that no text has, a value over one of its limits, or one that a
-  /// constraint or a trigger of its owner refuses (`RAISE EXCEPTION`).
+  /// The database can't hold what it was given: a character that no text has, or a value over one of its limits. Or a constraint
+  /// of its owner refuses it, or a trigger (`RAISE EXCEPTION`).
   var isRejection: Bool {
     guard let state, !isDayMissing else { return false }
     return state == "P0001" || ["22", "23", "44", "54"].contains(state.prefix(2))
