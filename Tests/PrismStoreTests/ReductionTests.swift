@@ -5,7 +5,7 @@ import Testing
 
 /// Reports that become one row a window and group (docs/recorder.md, "Reduce").
 @Suite struct ReductionTests {
-  private let rig = Rig()
+  let rig = Rig()
 
   private static func rule(_ change: (inout ReportReduction) -> Void = { _ in }) -> ReportReduction {
     var rule = ReportReduction()
@@ -29,7 +29,7 @@ import Testing
   }
 
   /// Ends all windows. - Returns: the rows that leave, by the app of their group.
-  private func leave(_ store: ReportStore) async throws -> [(app: String, numbers: JSONValue)] {
+  func leave(_ store: ReportStore) async throws -> [(app: String, numbers: JSONValue)] {
     rig.time.advance(by: .seconds(61))
     while try await store.maintain() {}
     var rows: [(app: String, numbers: JSONValue)] = []
@@ -82,7 +82,7 @@ import Testing
   }
 
   /// A run of the daemon. - Parameter isKilled: with the files that `keepAsKilled` kept; else it ends in order.
-  private func run(isKilled: Bool = false, _ body: (ReportStore) async throws -> Void) async throws {
+  func run(isKilled: Bool = false, _ body: (ReportStore) async throws -> Void) async throws {
     let store = try await rig.open()
     await store.markReady()?.value
     try await body(store)
@@ -191,9 +191,11 @@ import Testing
   // MARK: Numbers that an input counted together
 
   /// - Parameter parts: members of a row each.
-  private func store(parts: [String], in store: ReportStore, by: [String] = []) async throws {
+  func store(
+    parts: [String], in store: ReportStore, by: [String] = [], userID: UInt32 = 1000
+  ) async throws {
     var batch = ReportBatch(
-      namespace: Rig.shop, userID: 1000,
+      namespace: Rig.shop, userID: userID,
       context: CommonContext(members: Array(#""APP_NAME":"pos""#.utf8), reduces: true),
       quota: StoreQuota(bytesMax: 1 << 30, evictsOldest: false))
     batch.types = [.init(type: Rig.click, priority: .rest, isRealtime: false)]
@@ -208,7 +210,7 @@ import Testing
     guard case .committed = await store.append([batch], rules: rules) else { throw ModelFailure("not taken") }
   }
 
-  private static func part(_ kind: String, tags: String = "", _ numbers: String) -> String {
+  static func part(_ kind: String, tags: String = "", _ numbers: String) -> String {
     #""metric":"m","kind":"\#(kind)","tags":{\#(tags)},"REDUCED":{\#(numbers)}"#
   }
 
@@ -294,72 +296,30 @@ import Testing
     await store.close()
   }
 
-  // MARK: Streams of OpenTelemetry, which count from their start on
-
-  private static let hour = 3_600_000_000_000
-
-  /// - Parameter numbers: `total`, or `value` and `buckets`.
-  private static func point(_ numbers: String, stream: String = "s", start: Int = 1, time: Int) -> String {
-    part("sum", #""count":1,\#(numbers),"stream":"\#(stream)","start":\#(start),"time":\#(time)"#)
-  }
-
-  @Test("of a total only what is new counts: once, over windows, a kill and a restart of its program, late or again")
-  func totals() async throws {
-    func total(_ total: Double, stream: String = "s", start: Int = 1, _ time: Int) -> String {
-      Self.point(#""total":\#(total)"#, stream: stream, start: start, time: time)
-    }
-    try await run(isKilled: true) { store in
-      // The second stream ran for long before it was seen.
-      try await self.store(
-        parts: [total(10, 5), total(12, 6), total(12, 6), total(11, 5), total(1e6, stream: "old", Self.hour + 2)],
-        in: store)
-      let rows = try await leave(store)
-      #expect(rows.map { $0.numbers["fields"]?["value"]?["sum"] } == [12])
-      try await self.store(parts: [total(15, 7)], in: store)
-      rig.keepAsKilled()
-      try await self.store(parts: [total(99, 8)], in: store)  // not answered
-    }
-    try await run { store in
-      try await self.store(
-        parts: [total(20, 9), total(4, start: 10, 11), total(1e6 + 7, stream: "old", Self.hour + 3)], in: store)
-      #expect(try await leave(store).map { $0.numbers["fields"]?["value"]?["sum"] } == [19], "3 + 5 + 4 + 7")
-    }
-  }
-
-  @Test("histograms that count from their start on are merged: buckets exactly, percentiles within their error")
-  func cumulativeHistograms() async throws {
+  /// - Parameters:
+  ///   - gauges: those of a user, which rest.
+  ///   - kept: those that keep their values while another user brings groups of new names twice.
+  @Test(
+    "a user's gauges keep their values while another user brings more groups than there are places",
+    arguments: [
+      (gauges: 20, kind: "counter", kept: 20, forgotten: 0), (20, "gauge", 20, 980), (900, "counter", 500, 400),
+    ])
+  func flood(gauges: Int, kind: String, kept: Int, forgotten: Int) async throws {
     let store = try await rig.open()
-    var (sketch, parts): (Sketch, [String]) = (Sketch(), [])
-    for time in 1...4 {
-      for number in 1...100 * time { sketch.add(Double(number)) }
-      let (count, sum, low, high) = (time * 3, time * 30, time, time * 2)
-      let bounded = #""value":{"count":\#(count),"sum":\#(sum),"min":1,"max":20},"buckets":[\#(low),\#(high)]"#
-      let stream = #""stream":"b","start":1,"time":\#(time)"#
-      parts.append(Self.point(#""value":\#(sketch.json.text)"#, time: time))
-      parts.append(Self.part("histogram", tags: #""b":1"#, #""count":1,"# + bounded + "," + stream))
+    func parts(_ count: Int, _ kind: String, _ name: String, _ numbers: String) -> [String] {
+      (0..<count).map { Self.part(kind, tags: #""\#(name)":"\#($0)""#, #""count":1,\#(numbers)"#) }
     }
-    try await self.store(parts: Array(parts[0..<4]), in: store)
+    try await self.store(parts: parts(gauges, "gauge", "own", #""steps":[100]"#), in: store)
     _ = try await leave(store)
-    try await self.store(parts: Array(parts[4...]), in: store)
-    let rows = try await leave(store).map(\.numbers)
-    let merged = try #require(rows.first { $0["buckets"] == nil }?["fields"]?["value"].flatMap { Sketch(json: $0) })
-    #expect(merged.count == 700 && merged.sum == 125_350)
-    #expect(abs(merged.percentile(0.5)! - 175) <= 175 * merged.error)
-    let bounded = rows.first { $0["buckets"] != nil }
-    #expect(bounded?["buckets"] == [2, 4] && bounded?["fields"]?["value"]?["sum"] == 60)
-    await store.close()
-  }
-
-  @Test("a group has a bound of streams, and one that was left out adds nothing twice") func streams() async throws {
-    let store = try await rig.open()
-    func totals(_ time: Int) -> [String] {
-      (0..<40).map {
-        Self.point(#""total":\#(time)"#, stream: "\($0)", start: Self.hour, time: Self.hour * 2 + 1 + time)
-      }
+    for name in ["a", "b"] {
+      let numbers = kind == "gauge" ? #""steps":[1]"# : #""value":{"count":1,"sum":1,"min":1,"max":1}"#
+      let flood = parts(1100, kind, name, numbers)
+      try await self.store(parts: flood, in: store, userID: 2000)
+      _ = try await leave(store)
     }
-    for time in 1...5 { try await self.store(parts: totals(time), in: store) }
-    let sum = try #require(try await leave(store).first?.numbers["fields"]?["value"]?["sum"]?.int)
-    #expect((0...4 * 40).contains(sum))
+    try await self.store(parts: parts(gauges, "gauge", "own", #""steps":["1.0"]"#), in: store)
+    #expect(try await leave(store).count { $0.numbers["gauge"] == 101 } == kept)
+    #expect(try await store.status()[Rig.shop]?[.meta]?.filtered.forgottenGroups == forgotten)
     await store.close()
   }
 }

@@ -24,6 +24,8 @@ public struct NamespaceReport: ControlMessage {
   public var collapsed = 0
   /// Ids of reports that were forgotten early, ever: a report that comes again under such an id is stored again.
   public var forgottenIDs = 0
+  /// Groups of `reduce` that rested and were forgotten early, ever: their gauges begin at 0, and their streams with the next point.
+  public var forgottenGroups = 0
   /// The last time since the start that reports expired; nil: there was no such time.
   public var lastExpiry: ExpiryReport?
   /// The counts of the triggers, by their names.

@@ -45,7 +45,8 @@ extension ControlHandler {
       var report = NamespaceReport(status, engine.hub.current.namespaces[namespace])
       if let metas = queues[namespace]?[.meta] {
         (report.sampled, report.collapsed) = (metas.filtered.sampled, metas.filtered.collapsed)
-        (report.forgottenIDs, report.lastExpiry) = (metas.filtered.forgottenIDs, metas.expiry.map { ExpiryReport($0) })
+        (report.forgottenIDs, report.forgottenGroups) = (metas.filtered.forgottenIDs, metas.filtered.forgottenGroups)
+        report.lastExpiry = metas.expiry.map { ExpiryReport($0) }
       }
       for kind in RowKind.reports {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind])

@@ -202,6 +202,10 @@ private let filterMetrics: [Metric<FilterCounts>] = [
     "prism_forgotten_report_ids_total", .counter,
     "Ids of reports that were forgotten early, so that a repetition is stored again, through restarts.",
     \.forgottenIDs),
+  .init(
+    "prism_forgotten_groups_total", .counter,
+    "Gauges and streams of reduced reports that were forgotten early, as groups had no room, through restarts.",
+    \.forgottenGroups),
 ]
 
 private let triggerMetrics: [Metric<TriggerState>] = [

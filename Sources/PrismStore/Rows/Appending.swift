@@ -120,6 +120,7 @@ struct Appending {
     try writer.writeAll(scratch: &memory.scratch)
     let numbers = memory.state.nextSequence..<writer.nextSequence
     memory.state.nextSequence = writer.nextSequence
+    writer.filtering.counts.forgottenGroups = writer.reductions?.forgotten ?? 0
     writer.filtering.counts.forgottenIDs = try ClientIDBound(transaction).keep(batch.quota, namespace)
     try count(writer.filtering.counts, namespace)
     count(writer.leaving.metas, QueueID(namespace: namespace, kind: .meta))

@@ -12,7 +12,9 @@ struct Reductions: StoreOperations {
   let transaction: StoreTransaction
   private let namespace: Int
   private var changed: Set<String> = []
-  /// Whether a gauge that rests was not looked for in vain.
+  /// Windows that rested, and made room for others.
+  private(set) var forgotten = 0
+  /// Whether a window that rests was not looked for in vain.
   private var mayRest = true
 
   init(_ transaction: StoreTransaction, _ namespace: Int) {
@@ -48,20 +50,37 @@ struct Reductions: StoreOperations {
     return isFirst
   }
 
-  private func window(_ name: String) -> OpenWindow? { state.counts.windows[namespace]?[name] }
+  private var windows: [String: OpenWindow] { state.counts.windows[namespace] ?? [:] }
+  private func window(_ name: String) -> OpenWindow? { windows[name] }
 
-  /// A gauge that rests makes room for a group. One look in vain is enough: no gauge begins to rest while reports are added.
+  /// A window that rests makes room for a group. One look in vain is enough: no window begins to rest while reports are added.
   private mutating func hasRoom(_ userID: UInt32) -> Bool {
-    guard let open = state.counts.windows[namespace] else { return true }
     let places = SharedPlaces(most: ReportReduction.groupsMax)
-    if places.hasRoom(taken: open.count, own: { open.values.count { $0.userID == userID } }) { return true }
-    guard mayRest, let resting = open.first(where: { $0.value.count == 0 })?.key else {
+    if places.hasRoom(taken: windows.count, own: { windows.values.count { $0.userID == userID } }) { return true }
+    guard mayRest, let name = resting(for: userID) else {
       mayRest = false
       return false
     }
-    state.counts.windows[namespace]![resting] = nil
-    changed.insert(resting)
+    state.counts.windows[namespace]![name] = nil
+    changed.insert(name)
+    forgotten += 1
     return true
+  }
+
+  /// The window that rests for longest, of the user itself; without one, of the user who holds most. One who holds no more than an
+  /// equal share loses nothing to others.
+  private func resting(for userID: UInt32) -> String? {
+    var held = [userID: 0]
+    var resting: [UInt32: (name: String, due: Int64)] = [:]
+    for (name, window) in windows {
+      held[window.userID, default: 0] += 1
+      if window.count == 0, window.due < resting[window.userID]?.due ?? .max {
+        resting[window.userID] = (name, window.due)
+      }
+    }
+    if let own = resting[userID] { return own.name }
+    let share = max(ReportReduction.groupsMax / held.count, held[userID]!)
+    return resting.filter { held[$0.key]! > share }.max { held[$0.key]! < held[$1.key]! }?.value.name
   }
 
   /// The members of reports that an input counted together. - Parameter tags: those that make a group; empty: all do.

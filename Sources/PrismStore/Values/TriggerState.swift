@@ -148,6 +148,8 @@ public struct FilterCounts: Sendable, Equatable {
 
   /// Ids of reports that left, forgotten before their 24 h: their user held too many.
   public var forgottenIDs = 0
+  /// Groups of `reduce` that rested, and were forgotten before their day: others needed room.
+  public var forgottenGroups = 0
 
   /// Nothing was left out.
   public init() {}
@@ -158,11 +160,13 @@ public struct FilterCounts: Sendable, Equatable {
     sampled = value?["sampled"]?.int ?? 0
     collapsed = value?["collapsed"]?.int ?? 0
     forgottenIDs = value?["forgottenIds"]?.int ?? 0
+    forgottenGroups = value?["forgottenGroups"]?.int ?? 0
   }
 
   var note: [UInt8] {
     let value: JSONValue = [
       "sampled": .int(sampled), "collapsed": .int(collapsed), "forgottenIds": .int(forgottenIDs),
+      "forgottenGroups": .int(forgottenGroups),
     ]
     return value.bytes
   }
@@ -171,5 +175,6 @@ public struct FilterCounts: Sendable, Equatable {
     sampled += other.sampled
     collapsed += other.collapsed
     forgottenIDs += other.forgottenIDs
+    forgottenGroups += other.forgottenGroups
   }
 }

@@ -18,7 +18,8 @@ struct ControlMessageTests {
   private static let namespace: JSONValue = [
     "state": "held", "circuit": "open", "lastSuccess": .null, "lastFailure": failure, "nextTryInSeconds": .null,
     "flow": ["usedBytes": 1, "allowedBytes": 2, "windowEndsInSeconds": 3], "isPlain": true,
-    "isFileGone": false, "sampled": 4, "collapsed": 5, "forgottenIDs": 6, "lastExpiry": .null,
+    "isFileGone": false, "sampled": 4, "collapsed": 5, "forgottenIDs": 6, "forgottenGroups": 7,
+    "lastExpiry": .null,
     "triggers": ["crash": ["fired": 1, "rows": 2, "overBudget": 3, "tooSoon": 4, "declined": 5]], "meta": queue,
     "payload": queue,
     "sessions": ["apps": 1, "sessions": 2, "crashes": 3, "leftOut": 4], "store": .null,

@@ -1,0 +1,81 @@
+import PrismProtocol
+import PrismStore
+import PrismTestSupport
+import Testing
+
+/// Streams of OpenTelemetry, which count from their start on.
+extension ReductionTests {
+  private static let hour = 3600
+
+  /// - Parameters:
+  ///   - numbers: `total`, or `value` and `buckets`.
+  ///   - start: in seconds, from that of the test on; nil: it is missing.
+  ///   - tags: of its group.
+  private static func point(
+    _ numbers: String, stream: String = "s", start: Int? = 1, time: Int?, tags: String = ""
+  ) -> String {
+    func nanoseconds(_ second: Int?) -> Int { second.map { (1_700_000_000 + $0) * 1_000_000_000 } ?? 0 }
+    let times = #""start":\#(nanoseconds(start)),"time":\#(nanoseconds(time))"#
+    return part("sum", tags: tags, #""count":1,\#(numbers),"stream":"\#(stream)",\#(times)"#)
+  }
+
+  @Test("of a total only what is new counts: once, over windows, a kill and a restart of its program, late or again")
+  func totals() async throws {
+    func total(_ total: Double, stream: String = "s", start: Int = 1, _ time: Int) -> String {
+      Self.point(#""total":\#(total)"#, stream: stream, start: start, time: time)
+    }
+    try await run(isKilled: true) { store in
+      // The second stream ran for long before it was seen.
+      try await self.store(
+        parts: [total(10, 5), total(12, 6), total(12, 6), total(11, 5), total(1e6, stream: "old", Self.hour + 2)],
+        in: store)
+      let rows = try await leave(store)
+      #expect(rows.map { $0.numbers["fields"]?["value"]?["sum"] } == [12])
+      try await self.store(parts: [total(15, 7)], in: store)
+      rig.keepAsKilled()
+      try await self.store(parts: [total(99, 8)], in: store)  // not answered
+    }
+    try await run { store in
+      try await self.store(
+        parts: [total(20, 9), total(4, start: 10, 11), total(1e6 + 7, stream: "old", Self.hour + 3)], in: store)
+      #expect(try await leave(store).map { $0.numbers["fields"]?["value"]?["sum"] } == [19], "3 + 5 + 4 + 7")
+    }
+  }
+
+  @Test("histograms that count from their start on are merged: buckets exactly, percentiles within their error")
+  func cumulativeHistograms() async throws {
+    let store = try await rig.open()
+    var (sketch, parts): (Sketch, [String]) = (Sketch(), [])
+    for time in 1...4 {
+      for number in 1...100 * time { sketch.add(Double(number)) }
+      let (count, sum, low, high) = (time * 3, time * 30, time, time * 2)
+      let bounded = #""value":{"count":\#(count),"sum":\#(sum),"min":1,"max":20},"buckets":[\#(low),\#(high)]"#
+      let bound = Self.point(bounded, stream: "b", time: time, tags: #""b":1"#)
+      parts.append(Self.point(#""value":\#(sketch.json.text)"#, time: time))
+      parts.append(bound)
+    }
+    try await self.store(parts: Array(parts[0..<4]), in: store)
+    _ = try await leave(store)
+    try await self.store(parts: Array(parts[4...]), in: store)
+    let rows = try await leave(store).map(\.numbers)
+    let merged = try #require(rows.first { $0["buckets"] == nil }?["fields"]?["value"].flatMap { Sketch(json: $0) })
+    #expect(merged.count == 700 && merged.sum == 125_350)
+    #expect(abs(merged.percentile(0.5)! - 175) <= 175 * merged.error)
+    let bounded = rows.first { $0["buckets"] != nil }
+    #expect(bounded?["buckets"] == [2, 4] && bounded?["fields"]?["value"]?["sum"] == 60)
+    await store.close()
+  }
+
+  @Test("a group has a bound of streams, and one that was left out adds nothing twice") func streams() async throws {
+    let store = try await rig.open()
+    func totals(_ time: Int) -> [String] {
+      (0..<40).map {
+        Self.point(#""total":\#(time)"#, stream: "\($0)", start: Self.hour, time: Self.hour * 2 + 1 + time)
+      }
+    }
+    for time in 1...5 { try await self.store(parts: totals(time), in: store) }
+    let sum = try #require(try await leave(store).first?.numbers["fields"]?["value"]?["sum"]?.int)
+    #expect((0...4 * 40).contains(sum))
+    await store.close()
+  }
+}
