@@ -19,6 +19,42 @@ extension ReductionTests {
     return part("sum", tags: tags, #""count":1,\#(numbers),"stream":"\#(stream)",\#(times)"#)
   }
 
+  /// - Parameter points: times in seconds.
+  struct Course: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let points: [(total: Int, time: Int?)]
+    var start: Int? = -60
+    let sum: Int
+
+    static let all = [
+      Course(testDescription: "steady", points: [(10, 1), (20, 2), (30, 3)], sum: 30),
+      Course(testDescription: "one point a day ahead", points: [(10, 1), (20, 86_400), (30, 3), (50, 5)], sum: 50),
+      Course(testDescription: "clock set back", points: [(10, 1), (20, 2), (30, -3598), (50, -3597)], sum: 50),
+      Course(testDescription: "no time", points: [(10, nil), (20, nil), (20, nil), (30, nil)], sum: 30),
+      Course(testDescription: "late, and again", points: [(10, 1), (30, 3), (20, 2), (30, 3), (40, 4)], sum: 40),
+      Course(testDescription: "less at the same start", points: [(100, 1), (99, 2), (101, 3)], sum: 101),
+      Course(
+        testDescription: "no start: begins with its first point, and less at a later time is a restart",
+        points: [(10, 1), (20, 3), (15, 2), (5, 4), (8, 5), (8, 7), (6, 6)], start: nil, sum: 18),
+    ]
+  }
+
+  @Test("totals decide what is new, whatever the times say", arguments: Course.all, [false, true])
+  func courses(course: Course, isHistogram: Bool) async throws {
+    let store = try await rig.open()
+    for (total, time) in course.points {
+      let value = #""value":{"count":\#(total),"sum":\#(2 * total),"min":1,"max":3},"buckets":[\#(total),0]"#
+      let numbers = isHistogram ? value : #""total":\#(total).0"#
+      try await self.store(parts: [Self.point(numbers, start: course.start, time: time)], in: store)
+    }
+    let numbers = try #require(try await leave(store).first?.numbers)
+    let value = numbers["fields"]?["value"]
+    #expect(value?[isHistogram ? "count" : "sum"]?.int == course.sum)
+    #expect(!isHistogram || value?["sum"]?.int == 2 * course.sum && numbers["buckets"] == [.int(course.sum), 0])
+    #expect(numbers["count"]?.int == course.points.count)
+    await store.close()
+  }
+
   @Test("of a total only what is new counts: once, over windows, a kill and a restart of its program, late or again")
   func totals() async throws {
     func total(_ total: Double, stream: String = "s", start: Int = 1, _ time: Int) -> String {

@@ -5,23 +5,37 @@ enum CumulativePart {
   /// A stream that is older when it is seen first begins with its first point: what it counted before may be counted already.
   private static let ageMax = 3_600_000_000_000
 
+  /// Totals decide, whatever the times say: clocks step, and points come late. Times order only points of which one counts less.
   /// - Parameter before: the last part of the same stream; nil: this is the first one.
-  /// - Returns: nil: nothing is new.
+  /// - Returns: nil: nothing is new. After others than the first one the part is not to be remembered then.
   static func news(in part: JSONValue, since before: JSONValue?) -> JSONValue? {
-    let (start, time) = (part["start"]?.int ?? 0, part["time"]?.int ?? 0)
+    let (start, time) = times(of: part)
     guard let before else { return start > 0 && time &- start <= ageMax ? plain(part) : nil }
-    guard before["start"]?.int == start else { return plain(part) }
-    guard let last = before["time"]?.int, last < time else { return nil }
+    let (lastStart, lastTime) = times(of: before)
+    if start == lastStart, let change = change(from: before, to: part) {
+      return total(of: part) == total(of: before) && time <= lastTime ? nil : change
+    }
+    return start > lastStart || start == 0 && lastStart == 0 && time > lastTime ? plain(part) : nil
+  }
+
+  private static func times(of part: JSONValue) -> (start: Int, time: Int) {
+    (part["start"]?.int ?? 0, part["time"]?.int ?? 0)
+  }
+
+  private static func total(of part: JSONValue) -> Double? { (part["total"] ?? part["value"]?["count"])?.double }
+
+  /// nil: one of its numbers fell.
+  private static func change(from before: JSONValue, to part: JSONValue) -> JSONValue? {
     if let total = part["total"]?.double {
       let change = total - (before["total"]?.double ?? 0)
-      return change < 0 ? plain(part) : sum(change)
+      return change < 0 ? nil : sum(change)
     }
-    guard let value = part["value"].flatMap({ Sketch(json: $0) }),
-      let earlier = before["value"].flatMap({ Sketch(json: $0) }), let news = value.since(earlier)
-    else { return plain(part) }
     let (new, old) = (buckets(part), buckets(before))
     let changes = zip(new, old).map { $0 - $1 }
-    guard new.count == old.count, changes.allSatisfy({ $0 >= 0 }) else { return plain(part) }
+    guard let value = part["value"].flatMap({ Sketch(json: $0) }),
+      let earlier = before["value"].flatMap({ Sketch(json: $0) }), let news = value.since(earlier),
+      new.count == old.count, changes.allSatisfy({ $0 >= 0 })
+    else { return nil }
     return numbers(news.percentile(0) == nil ? news.sums : news.json, changes)
   }
 

@@ -98,8 +98,9 @@ struct OpenWindow: Sendable, Equatable {
     {
       plain.streams[silent] = nil
     }
-    if before.map({ time($0) < time(part) }) ?? true { plain.streams[stream] = part }
-    return CumulativePart.news(in: part, since: before)
+    let news = CumulativePart.news(in: part, since: before)
+    if before == nil || news != nil { plain.streams[stream] = part }
+    return news
   }
 
   /// The next window of a gauge begins.
