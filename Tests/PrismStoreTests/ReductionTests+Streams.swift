@@ -102,16 +102,95 @@ extension ReductionTests {
     await store.close()
   }
 
-  @Test("a group has a bound of streams, and one that was left out adds nothing twice") func streams() async throws {
-    let store = try await rig.open()
-    func totals(_ time: Int) -> [String] {
-      (0..<40).map {
-        Self.point(#""total":\#(time)"#, stream: "\($0)", start: Self.hour, time: Self.hour * 2 + 1 + time)
-      }
+  /// Each stream has totals of 1, 2 and 3. - Parameter start: in seconds; of a stream that is old the first one does not count.
+  @Test(
+    "each of a group's streams counts once, and one without a place is said to be left out",
+    arguments: [(4, -60), (6, -4000), (17, -60), (256, -60), (300, -60), (300, -4000)], [false, true])
+  func streams(course: (count: Int, start: Int), isHistogram: Bool) async throws {
+    let (store, count, start) = (try await rig.open(), course.count, course.start)
+    let held = min(count, isHistogram ? 64 : 256)
+    for total in 1...3 {
+      let value = #""value":{"count":\#(total),"sum":\#(total),"min":1,"max":1},"buckets":[\#(total),0]"#
+      let numbers = isHistogram ? value : #""total":\#(total).0"#
+      let points = (0..<count).map { Self.point(numbers, stream: "\($0)", start: start, time: total) }
+      try await self.store(parts: points, in: store)
     }
-    for time in 1...5 { try await self.store(parts: totals(time), in: store) }
-    let sum = try #require(try await leave(store).first?.numbers["fields"]?["value"]?["sum"]?.int)
-    #expect((0...4 * 40).contains(sum))
+    let numbers = try #require(try await leave(store).first?.numbers)
+    #expect(numbers["fields"]?["value"]?["sum"]?.int == (start == -60 ? 3 : 2) * held)
+    #expect(numbers["count"]?.int == 3 * count && numbers["leftOut"]?.int ?? 0 == 3 * (count - held))
+    await store.close()
+  }
+
+  private func total(_ total: Int, _ stream: String, start: Int = -60, tags: String = "") -> String {
+    let now = Int(rig.time.unixMilliseconds / 1000 - 1_700_000_000)
+    return Self.point(#""total":\#(total).0"#, stream: stream, start: start, time: now, tags: tags)
+  }
+
+  private func sum(_ store: ReportStore) async throws -> [Int?] {
+    try await leave(store).map { $0.numbers["fields"]?["value"]?["sum"]?.int }
+  }
+
+  @Test("a stream takes the place of one that is silent for two hours, and what it counted before counts never")
+  func silent() async throws {
+    try await run(isKilled: true) { store in
+      try await self.store(parts: (0..<256).map { total(1, "\($0)") } + [total(1000, "old")], in: store)
+      #expect(try await sum(store) == [256])
+      rig.time.advance(by: .seconds(7000))
+      while try await store.maintain() {}
+      try await self.store(parts: [total(2, "0"), total(100, "young", start: 7000)], in: store)
+      #expect(try await sum(store) == [1], "the others are alive")
+      rig.time.advance(by: .seconds(260))
+      let points = [total(1002, "old"), total(101, "young", start: 7000), total(7, "new", start: 7300)]
+      try await self.store(parts: points, in: store)
+      rig.keepAsKilled()
+    }
+    try await run { store in
+      #expect(try await sum(store) == [7])
+      try await self.store(
+        parts: [total(1004, "old"), total(103, "young", start: 7000), total(5, "0"), total(50, "1")], in: store)
+      #expect(try await sum(store) == [7], "2, 2 and 3: the stream 1 was forgotten, and is old")
+    }
+  }
+
+  @Test("a stream whose bounds change, and change back, counts in one group at a time") func bounds() async throws {
+    let store = try await rig.open()
+    var sums: [Int?] = []
+    for (time, (count, bound)) in [(6, 1), (9, 2), (12, 2), (15, 1), (16, 1)].enumerated() {
+      let value = #""value":{"count":\#(count),"sum":\#(count),"min":1,"max":1},"buckets":[\#(count),0]"#
+      let part = Self.point(value, start: -60, time: time + 1)
+      try await self.store(parts: [#""bounds":[\#(bound)],"# + part], in: store)
+      sums += try await sum(store)
+    }
+    #expect(sums == [6, nil, 3, nil, 1])
+    await store.close()
+  }
+
+  @Test(
+    "streams that are alive lose nothing to groups of others, nor to those of their own user", arguments: [1000, 2000])
+  func alive(userID: UInt32) async throws {
+    let store = try await rig.open()
+    func totals(_ number: Int) -> [String] { (0..<990).map { total(number, "\($0)", tags: #""n":\#($0)"#) } }
+    try await self.store(parts: totals(1000), in: store)
+    #expect(try await sum(store) == Array(repeating: 1000, count: 990))
+    let others = (0..<100).map {
+      Self.part("counter", tags: #""o":\#($0)"#, #""count":1,"value":{"count":1,"sum":1,"min":1,"max":1}"#)
+    }
+    try await self.store(parts: others, in: store, userID: userID)
+    _ = try await leave(store)
+    try await self.store(parts: totals(1001), in: store)
+    #expect(try await sum(store) == Array(repeating: 1, count: 990))
+    await store.close()
+  }
+
+  @Test("a user's streams have a bound in all") func namespaceBound() async throws {
+    let store = try await rig.open()
+    let value = #""value":{"count":1,"sum":1,"min":1,"max":1},"buckets":[1,0]"#
+    let points = (0..<63).flatMap { group in
+      (0..<64).map { Self.point(value, stream: "\(group).\($0)", start: -60, time: 1, tags: #""n":\#(group)"#) }
+    }
+    try await self.store(parts: points, in: store)
+    let rows = try await leave(store)
+    #expect(rows.reduce(0) { $0 + ($1.numbers["leftOut"]?.int ?? 0) } == 63 * 64 - 4000)
     await store.close()
   }
 }

@@ -16,6 +16,9 @@ struct Reductions: StoreOperations {
   private(set) var forgotten = 0
   /// Whether a window that rests was not looked for in vain.
   private var mayRest = true
+  /// nil: no stream looked for a place yet. Once a batch those that are silent make room.
+  private var places: StreamPlaces?
+  private var hasForgottenSilent = false
 
   init(_ transaction: StoreTransaction, _ namespace: Int) {
     (self.transaction, self.namespace) = (transaction, namespace)
@@ -41,7 +44,9 @@ struct Reductions: StoreOperations {
     let isFirst = window.count == 0
     if isFirst { window.begin(createdTime: row.createdTime, heldTime: transaction.heldTime) }
     if let part {
-      window.add(part: part, createdTime: row.createdTime, quota: batch.quota)
+      let place = self.place(of: part, in: &window, name)
+      window.add(
+        part: part, createdTime: row.createdTime, quota: batch.quota, place, heldTime: transaction.heldTime)
     } else {
       window.add(rule, createdTime: row.createdTime, quota: batch.quota, value)
     }
@@ -74,13 +79,49 @@ struct Reductions: StoreOperations {
     var resting: [UInt32: (name: String, due: Int64)] = [:]
     for (name, window) in windows {
       held[window.userID, default: 0] += 1
-      if window.count == 0, window.due < resting[window.userID]?.due ?? .max {
+      if window.isSpare(transaction.heldTime), window.due < resting[window.userID]?.due ?? .max {
         resting[window.userID] = (name, window.due)
       }
     }
     if let own = resting[userID] { return own.name }
     let share = max(ReportReduction.groupsMax / held.count, held[userID]!)
     return resting.filter { held[$0.key]! > share }.max { held[$0.key]! < held[$1.key]! }?.value.name
+  }
+
+  /// The place of a point's stream in its group. A stream that is in another one, as its bounds changed, leaves that: it is not new.
+  private mutating func place(
+    of part: JSONValue, in window: inout OpenWindow, _ name: String
+  ) -> GroupStreams.Place {
+    guard let stream = part["stream"]?.string, !window.isOthers, window.streams.parts[stream] == nil else {
+      return .held
+    }
+    let (taken, now) = (GroupStreams.places(of: part), transaction.heldTime)
+    var places = self.places ?? StreamPlaces(windows, of: window.userID)
+    defer { self.places = places }
+    if !places.hasRoom(for: taken, in: window), !hasForgottenSilent {
+      _ = window.streams.forgetSilent(now)
+      forgetSilent(window.userID, but: name)
+      state.counts.windows[namespace, default: [:]][name] = window
+      places = StreamPlaces(windows, of: window.userID)
+    }
+    guard places.hasRoom(for: taken, in: window) else { return .none }
+    let before = places.take(taken, for: stream, of: window, name)
+    if let before {
+      state.counts.windows[namespace]?[before]?.streams.forget(stream)
+      changed.insert(before)
+    }
+    let isNew = before == nil && window.streams.isNew(part, now: transaction.unixMilliseconds, heldTime: now)
+    return isNew ? .new : .held
+  }
+
+  private mutating func forgetSilent(_ userID: UInt32, but own: String) {
+    hasForgottenSilent = true
+    for (name, window) in windows where window.userID == userID && name != own {
+      var streams = window.streams
+      guard streams.forgetSilent(transaction.heldTime) else { continue }
+      state.counts.windows[namespace]![name]!.streams = streams
+      changed.insert(name)
+    }
   }
 
   /// The members of reports that an input counted together. - Parameter tags: those that make a group; empty: all do.

@@ -2,23 +2,19 @@ import PrismProtocol
 
 /// Numbers of a stream of OpenTelemetry that counts from its start on: what is new in them since the last ones.
 enum CumulativePart {
-  /// A stream that is older when it is seen first begins with its first point: what it counted before may be counted already.
-  private static let ageMax = 3_600_000_000_000
-
   /// Totals decide, whatever the times say: clocks step, and points come late. Times order only points of which one counts less.
-  /// - Parameter before: the last part of the same stream; nil: this is the first one.
-  /// - Returns: nil: nothing is new. After others than the first one the part is not to be remembered then.
-  static func news(in part: JSONValue, since before: JSONValue?) -> JSONValue? {
+  /// - Parameter before: the last part of the same stream. It stays the last one if nothing is new.
+  /// - Returns: nil: nothing is new.
+  static func news(in part: JSONValue, since before: JSONValue) -> JSONValue? {
     let (start, time) = times(of: part)
-    guard let before else { return start > 0 && time &- start <= ageMax ? plain(part) : nil }
     let (lastStart, lastTime) = times(of: before)
     if start == lastStart, let change = change(from: before, to: part) {
       return total(of: part) == total(of: before) && time <= lastTime ? nil : change
     }
-    return start > lastStart || start == 0 && lastStart == 0 && time > lastTime ? plain(part) : nil
+    return start > lastStart || start == 0 && lastStart == 0 && time > lastTime ? whole(part) : nil
   }
 
-  private static func times(of part: JSONValue) -> (start: Int, time: Int) {
+  static func times(of part: JSONValue) -> (start: Int, time: Int) {
     (part["start"]?.int ?? 0, part["time"]?.int ?? 0)
   }
 
@@ -39,7 +35,8 @@ enum CumulativePart {
     return numbers(news.percentile(0) == nil ? news.sums : news.json, changes)
   }
 
-  private static func plain(_ part: JSONValue) -> JSONValue {
+  /// All that a stream counted since its start.
+  static func whole(_ part: JSONValue) -> JSONValue {
     part["total"]?.double.map { sum($0) } ?? numbers(part["value"] ?? .null, buckets(part))
   }
 

@@ -10,8 +10,6 @@ struct OpenWindow: Sendable, Equatable {
   /// values, doi.org/10.1007/3-540-45726-7_1).
   private static let distinctMax = 256
   private static let gaugeTime: Int64 = 86_400_000
-  /// Streams of a group, as the note of a histogram is larger; one too many takes the place of the one that was silent for longest.
-  private static let streamsMax = (totals: 16, histograms: 4)
 
   /// Numbers that are no histogram.
   private struct Plain: Equatable {
@@ -23,8 +21,7 @@ struct OpenWindow: Sendable, Equatable {
     var distinct: Set<Int> = []
     /// Of a histogram with bounds, which are among the members of the group.
     var buckets: [Int] = []
-    /// The last parts of streams that count from their start on, by their names.
-    var streams: [String: JSONValue] = [:]
+    var streams = GroupStreams()
   }
 
   let userID: UInt32
@@ -40,6 +37,14 @@ struct OpenWindow: Sendable, Equatable {
   private(set) var count = 0
   private(set) var fields: [String: Sketch] = [:]
   private var plain = Plain()
+  var streams: GroupStreams {
+    get { plain.streams }
+    set { plain.streams = newValue }
+  }
+  /// What is counted: windows of other bounds and tags may have the same streams.
+  var subject: String { JSONValue.object(group.filter { !["bounds", "tags"].contains($0.key) }).text }
+  /// Its values rest, and no stream that is alive would lose them.
+  func isSpare(_ heldTime: Int64) -> Bool { count == 0 && !plain.streams.isAlive(heldTime) }
   /// That of the newest report.
   private(set) var quota: StoreQuota
 
@@ -64,11 +69,17 @@ struct OpenWindow: Sendable, Equatable {
   }
 
   /// Adds numbers that an input counted together. Steps of a gauge are its values, and texts of what they add to it.
-  mutating func add(part given: JSONValue, createdTime: Int64, quota: StoreQuota) {
+  mutating func add(
+    part given: JSONValue, createdTime: Int64, quota: StoreQuota, _ place: GroupStreams.Place, heldTime: Int64
+  ) {
     (first, last, self.quota) = (min(first, createdTime), max(last, createdTime), quota)
     count += given["count"]?.int ?? 0
     if isOthers { return }
-    guard let part = news(in: given) else { return }
+    var part = given
+    if let stream = given["stream"]?.string {
+      guard let news = plain.streams.add(given, to: stream, place, heldTime: heldTime) else { return }
+      part = news
+    }
     let buckets = CumulativePart.buckets(part)
     plain.buckets = plain.buckets.count == buckets.count ? zip(plain.buckets, buckets).map { $0 &+ $1 } : buckets
     if let sketch = part[Self.partField].flatMap({ Sketch(json: $0) }) {
@@ -86,23 +97,6 @@ struct OpenWindow: Sendable, Equatable {
     }
   }
 
-  /// - Returns: what a stream did not count before; nil: nothing.
-  private mutating func news(in part: JSONValue) -> JSONValue? {
-    guard let stream = part["stream"]?.string else { return part }
-    let (before, most) = (
-      plain.streams[stream], part["total"] == nil ? Self.streamsMax.histograms : Self.streamsMax.totals
-    )
-    func time(_ part: JSONValue) -> Int { part["time"]?.int ?? 0 }
-    if before == nil, plain.streams.count >= most,
-      let silent = plain.streams.min(by: { time($0.value) < time($1.value) })?.key
-    {
-      plain.streams[silent] = nil
-    }
-    let news = CumulativePart.news(in: part, since: before)
-    if before == nil || news != nil { plain.streams[stream] = part }
-    return news
-  }
-
   /// The next window of a gauge begins.
   mutating func begin(createdTime: Int64, heldTime: Int64) {
     (first, last, end) = (createdTime, createdTime, heldTime + Int64(seconds) * 1000)
@@ -113,10 +107,10 @@ struct OpenWindow: Sendable, Equatable {
 
   /// The window of a gauge, or of streams, stays behind its row, with their values.
   var rest: OpenWindow? {
-    guard plain.gauge != nil || !plain.streams.isEmpty, count > 0 else { return nil }
     var rest = self
     (rest.count, rest.fields, rest.plain.buckets) = (0, [:], [])
-    return rest
+    rest.plain.streams.end(end, silent: end - Self.gaugeTime)
+    return count > 0 && (plain.gauge != nil || !rest.plain.streams.isEmpty) ? rest : nil
   }
 
   // MARK: JSON
@@ -137,6 +131,7 @@ struct OpenWindow: Sendable, Equatable {
       .init("last", .int(last)), .init("fields", fieldsJSON),
     ]
     if isOthers { numbers.append(.init("others", true)) }
+    if plain.streams.leftOut > 0 { numbers.append(.init("leftOut", .int(plain.streams.leftOut))) }
     if !plain.buckets.isEmpty { numbers.append(.init("buckets", .array(plain.buckets.map { .int($0) }))) }
     if let gauge = plain.gauge { numbers.append(.init("gauge", Sketch.number(gauge))) }
     return Array(JSONValue.object(group + [.init(ReportReduction.key, .object(numbers))]).bytes.dropFirst().dropLast())
@@ -164,10 +159,9 @@ struct OpenWindow: Sendable, Equatable {
       "fields": .object(fields.map { .init($0.key, numbersJSON(of: $0.value, $0.key)) }),
       "sums": .array(plain.sums.map { .string($0) }), "gauge": plain.gauge.map { Sketch.number($0) } ?? .null,
       "distinct": .array(plain.distinct.map { .int($0) }), "buckets": .array(plain.buckets.map { .int($0) }),
-      "streams": .object(plain.streams.map { .init($0.key, $0.value) }),
       "quota": [.int(quota.bytesMax), .int(quota.userBytesMax), .bool(quota.evictsOldest)],
     ]
-    return json.bytes
+    return JSONValue.object((json.object ?? []) + plain.streams.members).bytes
   }
 
   /// nil if it is not one that `note` wrote.
@@ -186,7 +180,7 @@ struct OpenWindow: Sendable, Equatable {
     plain.sums = Set((json["sums"]?.array ?? []).compactMap(\.string))
     (plain.gauge, plain.distinct) = (json["gauge"]?.double, Set((json["distinct"]?.array ?? []).compactMap(\.int)))
     plain.buckets = CumulativePart.buckets(json)
-    for stream in json["streams"]?.object ?? [] { plain.streams[stream.key] = stream.value }
+    plain.streams = GroupStreams(note: json, end: Int64(end))
     for field in fields {
       guard let sketch = Sketch(json: field.value) else { return nil }
       self.fields[field.key] = sketch
