@@ -81,6 +81,38 @@ import Testing
     }
   }
 
+  @Test(
+    "of a unit that wrote too much the newest lines are kept, and without the daemon they wait in the crash spool",
+    arguments: [true, false])
+  func unitFailureWithMuch(isUp: Bool) async throws {
+    let namespace = "url: URL\nmonitorList: [{type: appCrash, isUploadPayload: true}]\n"
+    try await withHarness(namespaces: ["prism": namespace], extra: "crashSpool: {folder: spool}") { harness in
+      let (spool, programs) = ("\(harness.folder)/spool", "\(harness.folder)/programs")
+      for folder in [spool, programs] { mkdir(folder, 0o700) }
+      chmod(spool, 0o3733)
+      let writes = "#!/bin/sh\nfor i in $(seq 200); do printf '%06000d %s\\n' 0 $i; done\n"
+      try writes.write(toFile: "\(programs)/journalctl", atomically: false, encoding: .utf8)
+      chmod("\(programs)/journalctl", 0o755)
+      try await harness.startCollector()
+      if isUp { try await harness.startDaemon() }
+      let environment = [
+        "PRISM_INGEST": harness.ingest, "PATH": "\(programs):\(Programs.folder):/usr/bin:/bin",
+        "MONITOR_SERVICE_RESULT": "signal", "PRISM_CRASH_SPOOL": spool,
+      ]
+      let ran = try await Programs.run("scripts/prism-report", ["shop.service"], environment: environment)
+      #expect(ran.exitCode == 0, "\(ran.error)")
+      func left() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: spool).sorted() }
+      #expect(try left().compactMap { $0.split(separator: ".").last } == (isUp ? [] : ["json", "payload"]))
+      if !isUp { try await harness.startDaemon() }
+      try await waitUntil("the spool is taken") { try left().isEmpty }
+      try await harness.waitUntilSent(["prism"])
+      let meta = "SELECT meta ->> 'APP_NAME' FROM report WHERE kind = 'meta'"
+      #expect(try await harness.query(meta) == [["shop.service"]])
+      let payload = "SELECT length(payload), hex(substr(payload, -4)) FROM report WHERE kind = 'payload'"
+      #expect(try await harness.query(payload) == [["524288", "3230300A"]])
+    }
+  }
+
   @Test("tail shows each report that is stored or refused, as it comes")
   func tail() async throws {
     try await withHarness(namespaces: ["shop": Self.shop]) { harness in

@@ -65,14 +65,15 @@ struct AdmissionTests {
   }
 
   @Test(
-    "with `onLargePayload: meta` a report is stored without a payload that is too large, and what follows is served",
+    "a crash, or with `onLargePayload: meta` any report, is stored without a payload that is too large",
     arguments: LargePayload.all)
   func largePayload(_ sent: LargePayload) throws {
-    let snapshot = AdmissionSupport.snapshot {
-      $0.namespaces[.prism]?.onLargePayload = .meta
-      $0.namespaces[.prism]?.sealKey = [UInt8](repeating: 9, count: 32)
-    }
-    for type in ["net", "appCrash"] {
+    let rules = [("net", NamespaceConfiguration.OnLargePayload.meta), ("appCrash", .meta), ("appCrash", .refuse)]
+    for (type, rule) in rules {
+      let snapshot = AdmissionSupport.snapshot {
+        $0.namespaces[.prism]?.onLargePayload = rule
+        $0.namespaces[.prism]?.sealKey = [UInt8](repeating: 9, count: 32)
+      }
       let last = #"{"type":"net","meta":{"last":true}}"#
       let own = #"{"type":"\#(type)","meta":{"a":1,"SYS_BRAND":"own"}"# + sent.rest
       let reports = try store(own + last, snapshot: snapshot)

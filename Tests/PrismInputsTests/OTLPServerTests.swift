@@ -282,9 +282,12 @@ import Testing
       let crash =
         #"{"timeUnixNano":"1732154081000000000","severityNumber":17,"attributes":["#
         + Self.text("exception.type", "E") + "," + Self.text("exception.stacktrace", "at f") + "]}"
-      let records = [Self.log(1, #","eventName":"login""#), Self.log(2, #","eventName":"other""#), crash]
+      let large = crash.replacing("at f", with: String(repeating: "at", count: 600_000))
+      let records = [Self.log(1, #","eventName":"login""#), Self.log(2, #","eventName":"other""#), crash, large]
       #expect(try await Self.exchange(Self.request(Self.logs(records)), .unix(rig.path)).json == .object([]))
-      #expect(rig.sink.stored.map(\.type).sorted() == ["appCrash", "login", "otel.log", "otel.log"])
+      let types = ["appCrash", "appCrash", "login", "otel.log", "otel.log", "otel.log"]
+      #expect(rig.sink.stored.map(\.type).sorted() == types)
+      #expect(rig.sink.stored.last { $0.type == "appCrash" }?.meta["PAYLOAD_LEFT_OUT"]?.int == 1_200_000)
       let stored = try #require(rig.sink.stored.first { $0.type == "appCrash" })
       #expect(stored.payload == Array("at f".utf8))
       #expect(stored.meta["exception.type"]?.string == "E")

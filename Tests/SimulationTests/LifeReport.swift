@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismProtocol
 
 /// A report of the simulation: everything about it follows from its number, so that one that is damaged, mixed up or
@@ -19,6 +20,11 @@ struct LifeReport {
   /// The collector can't take it, alone or with others.
   var isPoison: Bool { Self.isPoison(number) }
   static func isPoison(_ number: Int) -> Bool { number % 211 == 17 }
+
+  var isCrash: Bool { type == ReportType.appCrash.text }
+  func isLarge(for namespace: NamespaceConfiguration) -> Bool {
+    Self.payload(number).count > namespace.maxBodyBytes
+  }
 
   /// The members of its meta.
   static func body(_ number: Int) -> String {

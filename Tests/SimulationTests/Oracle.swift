@@ -59,8 +59,9 @@ struct Oracle {
       if let given = report.clientID, given != id { throw Broken(description: "\(given) was stored as \(id)") }
       if report.clientID != nil { repeatable.append(report) }
       ids[report.number] = id
-      guard !isPayloadLeftOut || report.hasPayload && !settings[report.namespace].uploadsPayloads(of: report.type)
-      else {
+      let namespace = settings[report.namespace]
+      let isLeftOut = !namespace.uploadsPayloads(of: report.type) || report.isCrash && report.isLarge(for: namespace)
+      guard !isPayloadLeftOut || report.hasPayload && isLeftOut else {
         throw Broken(description: "the payload of report \(report.number) was left out")
       }
       count(report, hasPayload: report.hasPayload && !isPayloadLeftOut)
@@ -72,7 +73,7 @@ struct Oracle {
         case .gatherOff: !namespace.isGather
         case .storeFull:
           namespace.onFull == .refuse || namespace.maxStoreBytes < 1 << 30 || namespace.maxUserBytes != nil
-        case .payloadTooLarge: report.hasPayload && LifeReport.payload(report.number).count > namespace.maxBodyBytes
+        case .payloadTooLarge: report.hasPayload && !report.isCrash && report.isLarge(for: namespace)
         default: false
         }
       guard isDue else { throw Broken(description: "report \(report.number) was refused: \(code)") }

@@ -3155,12 +3155,13 @@ void prism_breadcrumb(const char *text) {
   pthread_mutex_unlock(&crumbs.lock);
 }
 
-/* The newest notes that fit, in their order. */
+/* The newest notes that fit beside a frame, in their order. */
 static void crumbs_json(prism_json *meta) {
   uint64_t last = atomic_load(&crumbs.count), first = last > CRUMBS ? last - CRUMBS + 1 : 1;
-  size_t room = 0;
+  size_t room = 0, most = meta->capacity - meta->used - CRASH_FRAME_BYTES;
+  if (most > CRUMBS_JSON_BYTES) most = CRUMBS_JSON_BYTES;
   uint64_t from = last + 1;
-  while (from > first && room + strlen(crumbs.all[(from - 1) % CRUMBS].text) * 6 + 60 < CRUMBS_JSON_BYTES)
+  while (from > first && room + strlen(crumbs.all[(from - 1) % CRUMBS].text) * 6 + 60 < most)
     room += strlen(crumbs.all[--from % CRUMBS].text) * 6 + 60;
   if (last == 0) return;
   prism_json_array(meta, "breadcrumbs");

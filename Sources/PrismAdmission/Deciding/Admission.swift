@@ -26,7 +26,7 @@ public enum Admission {
     public let metaBytes: Int
     /// The decision of a filter of its type; nil in most cases.
     public var mark: ReportBatch.Mark?
-    /// Its payload is too large and is not stored: `onLargePayload` is `meta`.
+    /// Its payload is not stored.
     public internal(set) var leavesPayloadOut = false
     /// Bytes of a meta that a filter read; 0 in most cases.
     var filteredBytes = 0
@@ -128,7 +128,8 @@ public enum Admission {
     guard accepted.namespace.uploadsPayloads(of: accepted.type) else { return true }
     let rules = accepted.namespace.payloads
     guard payload.bytes(in: line) > rules.bytesMax else { return false }
-    guard rules.leavesLargeOnesOut || report.mayLosePayload else { throw payloadTooLarge(max: rules.bytesMax) }
+    let mayLoseIt = rules.leavesLargeOnesOut || report.mayLosePayload || accepted.isCrash
+    guard mayLoseIt else { throw payloadTooLarge(max: rules.bytesMax) }
     return true
   }
 

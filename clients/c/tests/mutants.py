@@ -50,6 +50,7 @@ MUTANTS = [
     ("a crash is installed without its spool", ": prism_crash_open(options.folder, options.name_space, options.type)",
      ": PRISM_STORED", "crashes_are_installed_alone"),
     ("a frame has no name", "stack->names[i] = function_at(module, address);", ";", "a_crash_begins_where_it_happened"),
+    ("long words push the frames out", "if (most > CRUMBS_JSON_BYTES) most", "most", "a_crash_with_long_words_is_reported"),
     ("notes are read beyond their end", "next > bytes) return;", "false) return;", "build_ids_are_read"),
     ("a lost answer to a put is final", "result = last;\n    if (left <= pause) break;", "result = last;\n    break;",
      "a_record_is_asked_for"),

@@ -941,6 +941,21 @@ static void notes_go_with_a_crash(void) {
   CHECK(last && strcspn(last + 1, "}") < 130, "a long one is cut: %s", notes);
 }
 
+/* Each byte of them takes six in JSON. */
+static void a_crash_with_long_words_is_reported(void) {
+  char notes[CRUMB_BYTES + 1] = "";
+  memset(notes, 1, CRUMB_BYTES);
+  for (int i = 0; i < CRUMBS; i++) prism_breadcrumb(notes);
+  char *words[] = {crashing.program, crashing.app_name, crashing.app_version, crashing.app_build};
+  for (int i = 0; i < 4; i++) memset(words[i], 1, i == 0 ? 511 : CRASH_WORD_BYTES);
+  siginfo_t info = {.si_code = 1};
+  crash_stack stack = {.count = 1, .frames = {(uintptr_t)crash_by_write}};
+  const char *meta = crash_meta(SIGSEGV, &info, &stack);
+  CHECK(meta && is_meta(meta, strlen(meta)) && strstr(meta, "\"breadcrumbs\":[{") && strstr(meta, "\"frames\":[{"));
+  for (int i = 0; i < 4; i++) memset(words[i], 0, i == 0 ? 511 : CRASH_WORD_BYTES);
+  atomic_store(&crumbs.count, 0);
+}
+
 static void a_damaged_file_has_no_names(void) {
   take_modules();
   crash_module sound = *module_of((uintptr_t)crash_by_write);
@@ -1232,7 +1247,8 @@ int main(int words, char **arguments) {
       TEST(threads_share_a_client), TEST(an_answer_may_be_called_back), TEST(records_are_put_and_read),
       TEST(a_record_is_asked_for_until_it_is_answered), TEST(arguments_of_records_are_checked), TEST(a_watch_goes_on),
       TEST(a_child_leaves_the_watch_alone),
-      TEST(a_crash_is_written), TEST(a_crash_begins_where_it_happened), TEST(notes_go_with_a_crash), TEST(crashes_are_installed_alone),
+      TEST(a_crash_is_written), TEST(a_crash_begins_where_it_happened), TEST(notes_go_with_a_crash), TEST(a_crash_with_long_words_is_reported),
+      TEST(crashes_are_installed_alone),
       TEST(build_ids_are_read), TEST(a_damaged_file_has_no_names)};
   size_t count = sizeof tests / sizeof *tests;
   for (size_t i = 0; i < count; i++) {

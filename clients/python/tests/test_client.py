@@ -373,6 +373,44 @@ class ProgramTests(ClientCase):
         self.assertIn(b"Traceback (most recent call last)", daemon.payloads[0])
         self.assertEqual((metas[0]["function"], metas[0]["line"]), ("fail", 4))
 
+    def test_any_exception_is_reported(self) -> None:
+        daemon = self.daemon()
+        before = "class Bad(Exception):\n    def __str__(self): return self.missing\n"
+        for statement, reason, message, end in [
+            ("raise Bad()", "Bad", "<exception str() failed>", "<exception str() failed>\n"),
+            ("Bad.__str__ = lambda self: 5\nraise Bad()", "Bad", "<exception str() failed>", "\n"),
+            ("raise OSError(chr(0) * 20000)", "OSError", "\0" * 682 + "…", "…\n"),
+            ("raise OSError(chr(0xd800))", "OSError", "?", "OSError: ?\n"),
+            ("raise ValueError('é' * 1_100_000)", "ValueError", "é" * 2048 + "…", "é…\n"),
+            ("try: raise KeyError('x' * 600_000)\nexcept Exception as e: raise RuntimeError('y' * 600_000) from e",
+             "RuntimeError", "y" * 4096 + "…", "y…\n"),
+            ("raise type('E' * 20_000, (Exception,), {})('\\n' * 9_000)", "E" * 512 + "…", "\n" * 2048 + "…", "\n"),
+        ]:
+            with self.subTest(statement):
+                daemon.reports.clear(), daemon.payloads.clear()
+                ran = self.run_program(f"import prism\nprism.install_excepthook()\n{before}{statement}\n")
+                self.assertEqual(ran.returncode, 1)
+                self.assertEqual([(r["meta"]["reason"], r["meta"]["message"]) for r in daemon.reports], [(reason, message)])
+                trace = daemon.payloads[0].decode()
+                self.assertIn("Traceback (most recent call last)", trace)
+                self.assertIn(", line ", trace, "a long message does not push the frames out")
+                self.assertTrue(trace.endswith(end), trace[-80:])
+                self.assertLess(len(daemon.payloads[0]), 65_536)
+
+    def test_of_a_report_that_cannot_be_made_the_type_is_kept(self) -> None:
+        daemon = self.daemon()
+        ran = self.run_program(
+            "import prism, traceback\nprism.install_excepthook()\n"
+            "def fail(*of): raise MemoryError()\ntraceback.format_exception = fail\nraise KeyError('x')\n")
+        self.assertEqual((ran.returncode, [report["meta"] for report in daemon.reports]), (1, [{"reason": "KeyError"}]))
+
+    def test_an_exception_that_is_not_reported_is_a_loss(self) -> None:
+        ran = self.run_program(
+            "import prism\nclient = prism.Client(on_loss=lambda *loss: print(*loss))\nprism.install_excepthook(client)\n"
+            "client.close()\nraise KeyError('x')\n")
+        self.assertEqual(ran.stdout, "Loss.CRASH 1 ClosedError an exception was not reported: the client is closed\n")
+        self.assertIn("KeyError: 'x'", ran.stderr)
+
 
 class HandlerTests(ClientCase):
     def test_log_records(self) -> None:
@@ -387,8 +425,10 @@ class HandlerTests(ClientCase):
             raise ValueError("no")
         except ValueError:
             log.exception("x" * 20_000)
+        log.warning("\0" * 5_000)
         client.flush(PATIENCE)
-        first, second = daemon.reports
+        first, second, third = daemon.reports
+        self.assertEqual(third["meta"]["message"], "\0" * 682 + "…")
         self.assertEqual(first["meta"]["message"], "order 7 is late")
         self.assertEqual((first["meta"]["level"], first["meta"]["order"]), ("WARNING", 7))
         self.assertEqual((second["meta"]["exception"], len(second["meta"]["message"])), ("ValueError", 4097))

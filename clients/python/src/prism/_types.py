@@ -32,6 +32,8 @@ class Loss(enum.Enum):
     """The daemon refused it for good."""
     DAMAGED = "damaged"
     """A spool file was damaged; the count is in bytes."""
+    CRASH = "crash"
+    """`install_excepthook` could not report an exception."""
 
 
 @dataclass(frozen=True)
