@@ -71,6 +71,8 @@ struct CommittingStore {
     conversation.flushAnswers()
   }
 
+  mutating func commit(_ batches: [ReportBatch]) { self.batches += batches }
+
   private mutating func outcome(_ batch: ReportBatch) -> BatchOutcome {
     var outcome = BatchOutcome(ids: [], epoch: AdmissionSupport.epoch)
     for (index, row) in batch.rows.enumerated() {

@@ -47,6 +47,14 @@ struct AdmissionTests {
     #expect(code(line) == expected)
   }
 
+  @Test("the refusal of a type that is no name says so", arguments: ["=type", "", "a b", "-a"])
+  func typeIsNoName(type: String) {
+    var conversation = AdmissionSupport.conversation()
+    conversation.consume(#"{"type":"\#(type)","meta":{"a":1}}"# + "\n")
+    let answer = conversation.answers().first
+    #expect(answer?["code"] == "unknown_type" && answer?["message"]?.string?.contains("is no name") == true)
+  }
+
   @Test(
     "a payload whose type does not upload payloads is left out, and the answer says so",
     arguments: [#","payloadBytes":3}"# + "\nabc", #","payload":"YWJj"}"# + "\n", #","payloadBytes":0}"# + "\n"])

@@ -53,6 +53,21 @@ import Testing
     try packing == .gzip ? GzipCompressor().compress(bytes) : ZstdCompressor().pack(bytes, cuts: [])
   }
 
+  @Test(
+    "what Fluent Bit has beside the time is a member of the meta, unless it is empty",
+    arguments: [
+      ([0x81, 0xA1, 0x61, 0x92, 0x01, 0xC4, 0x01, 0xFF], #""FLUENT_METADATA":{"a":[1,"/w=="]},"m":1"#),
+      ([0x80], #""m":1"#), ([0xC0], #""m":1"#),
+    ] as [([UInt8], String)])
+  func metadata(bytes: [UInt8], members: String) throws {
+    let time: [UInt8] = [0x92, 0xCE, 0x67, 0x3E, 0x92, 0xE1]
+    for head: [UInt8] in [[0x93, 0xA1, 0x74], [0x92, 0xA1, 0x74, 0x91, 0x92]] {
+      let read = try Self.read(head + time + bytes + [0x81, 0xA1, 0x6D, 0x01])
+      #expect(read.events.map { String(decoding: $0.members, as: UTF8.self) } == [members])
+      #expect(read.events.first?.event.time == 1_732_154_081_000 && read.unusableCount == 0)
+    }
+  }
+
   @Test("the vectors are there") func vectorsAreThere() { #expect(Self.vectors.count == 13) }
 
   @Test("a frame gives its tag, chunk and events", arguments: vectors) func events(vector: Vector) throws {

@@ -112,15 +112,18 @@ import Testing
   @Test("refused records are a partial success with their count and reason")
   func partialSuccess() async throws {
     try await withInputRig { rig in
-      let other = Self.logs([Self.log(3)], resource: Self.text("prism.namespace", "none"))
+      let other = Self.logs([Self.log(3)], resource: Self.text("prism.namespace", "no name"))
       let good = Self.logs([Self.log(1)])
       let merged =
         good.dropLast(2) + Array(",".utf8) + other.dropFirst(#"{"resourceLogs":["#.utf8.count)
       let answer = try await Self.exchange(Self.request(Array(merged)), .tcp(try await rig.port(.otlp)))
       #expect(answer.status == 200)
       #expect(answer.json?["partialSuccess"]?["rejectedLogRecords"]?.string == "1")
-      #expect(answer.json?["partialSuccess"]?["errorMessage"]?.string?.contains("namespaces.d") == true)
+      #expect(answer.json?["partialSuccess"]?["errorMessage"]?.string?.contains("no name") == true)
       #expect(rig.sink.stored.count == 1)
+      let absent = Self.request(Self.logs([Self.log(3)], resource: Self.text("prism.namespace", "none")))
+      let waiting = try await Self.exchange(absent, .tcp(try await rig.port(.otlp)))
+      #expect(waiting.status == 503, "its file may still come")
     }
   }
 
@@ -292,6 +295,16 @@ import Testing
       #expect(stored.payload == Array("at f".utf8))
       #expect(stored.meta["exception.type"]?.string == "E")
     }
+  }
+
+  @Test("a name of an enumeration that is not known stays as it came")
+  func unknownNames() throws {
+    for (name, stored) in [(#""ERROR""#, #""ERROR""#), (#""SEVERITY_NUMBER_ERROR""#, "17"), (#""17""#, "17")] {
+      let record = try OTLPRecord(json: Array(#"{"severityNumber":\#(name)}"#.utf8), .logs)
+      #expect(String(decoding: record.members, as: UTF8.self) == #""severityNumber":\#(stored)"#)
+    }
+    let span = try OTLPRecord(json: Array(#"{"kind":"FOO","status":{"code":"STATUS_CODE_OK"}}"#.utf8), .traces)
+    #expect(String(decoding: span.members, as: UTF8.self) == #""kind":"FOO","status":{"code":1}"#)
   }
 
   @Test("off, the paths are not there; a reload opens and closes the address, without the connections that are there")

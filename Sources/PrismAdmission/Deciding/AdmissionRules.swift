@@ -93,6 +93,10 @@ public final class AdmissionRules: Sendable {
 
     /// The refusal of a type that is not in the list; it names the known types nearest to it.
     func unknownType(_ type: String, from userID: UInt32) -> Refusal {
+      if ReportType(type) == nil {
+        return Refusal(
+          .unknownType, "the type is no name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit")
+      }
       if metTypes?.hasRoom(for: userID) == false {
         return Refusal(
           .unknownType,

@@ -62,11 +62,6 @@ public struct MendedMeta: Sendable, Equatable {
     return Array(object[(start + 1)..<end])
   }
 
-  /// The meta of an object that is too long to be read.
-  static func beginning(ofMembers members: ArraySlice<UInt8>, bytesMax: Int) -> [UInt8] {
-    beginning(of: [UInt8(ascii: "{")] + members.prefix(textBytesMax), "cut", bytesMax: bytesMax)
-  }
-
   /// The meta of a text that is no JSON object, or can't be cut at its strings.
   private static func beginning(of text: [UInt8], _ mark: String, bytesMax: Int) -> [UInt8] {
     // A byte takes at most six bytes of JSON.
@@ -136,16 +131,19 @@ public enum MetaCut {
     return cut(tree, textBytes: object.count, bytesMax: bytesMax)
   }
 
-  /// The same of an object: its text may have 24 MiB, of which each copy counts.
-  static func cut(_ tree: JSONValue, textBytes: Int, bytesMax: Int) -> [UInt8] {
-    cutStrings(tree, textBytes: textBytes, bytesMax: bytesMax) ?? shortened(tree, bytesMax: bytesMax)
+  /// The same of an object. - Parameter lostBytes: that were cut off before.
+  static func cut(_ tree: JSONValue, textBytes: Int, bytesMax: Int, lostBytes: Int = 0) -> [UInt8] {
+    cutStrings(tree, textBytes: textBytes, bytesMax: bytesMax, lostBytes)
+      ?? shortened(tree, bytesMax: bytesMax, lostBytes)
   }
 
   /// - Returns: nil where its strings are not what makes it large.
-  private static func cutStrings(_ tree: JSONValue, textBytes: Int, bytesMax: Int) -> [UInt8]? {
+  private static func cutStrings(
+    _ tree: JSONValue, textBytes: Int, bytesMax: Int, _ lostBytes: Int
+  ) -> [UInt8]? {
     let lengths = tree.stringBytes.sorted(by: >)
     guard let limit = limit(lengths, excess: textBytes - 2 + markerBytes - bytesMax) else { return nil }
-    var lost = 0
+    var lost = lostBytes
     guard case .object(let cut) = tree.cut(to: limit, &lost) else { return nil }
     let marked = JSONValue.object(cut + [.init(marker, .int(lost))])
     let result = Array(marked.bytes.dropFirst().dropLast())
@@ -154,11 +152,11 @@ public enum MetaCut {
 
   /// The object's members of at most `bytesMax` bytes, with `TRUNCATED`: short ones first, then the long ones share the rest.
   /// Of a list the first elements stay.
-  private static func shortened(_ object: JSONValue, bytesMax: Int) -> [UInt8] {
+  private static func shortened(_ object: JSONValue, bytesMax: Int, _ lostBytes: Int) -> [UInt8] {
     let whole = object.bytes.count
     let kept = object.shortened(to: bytesMax - markerBytes, levels: 8) ?? .object([])
     let members = kept.object ?? []
-    let marked = JSONValue.object(members + [.init(marker, .int(max(0, whole - kept.bytes.count)))])
+    let marked = JSONValue.object(members + [.init(marker, .int(lostBytes + max(0, whole - kept.bytes.count)))])
     return Array(marked.bytes.dropFirst().dropLast())
   }
 

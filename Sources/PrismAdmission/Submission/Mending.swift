@@ -24,7 +24,7 @@ public struct Mending: Sendable {
 
   /// Bytes that are left for the common information of the row, by attempt.
   private static let reservedBytes = [512, 2048, 5120]
-  /// A longer meta is not read as JSON: its tree takes many times its bytes.
+  /// More than that is not read as JSON: a tree takes many times its bytes.
   private static let readBytesMax = 256 * 1024
 
   /// The same report as it can be taken. - Parameter attempt: the number of cuts before.
@@ -52,38 +52,31 @@ public struct Mending: Sendable {
   }
 
   private func cut(_ submission: Submission, bytesMax: Int, payloadBytesMax: Int) -> Submission? {
-    let membersBytes = submission.members.count
-    func whole() -> [UInt8] { [UInt8(ascii: "{")] + submission.members + [UInt8(ascii: "}")] }
-    let payload = membersBytes + 2 <= payloadBytesMax ? whole() : nil
-    guard membersBytes <= Self.readBytesMax else {
-      let meta = MendedMeta.beginning(ofMembers: submission.members, bytesMax: bytesMax)
-      return submission.replacing(members: Array(meta.dropFirst().dropLast()), payload: payload)
+    let members = submission.membersRange
+    let input = submission.text.span
+    let reduced = ReducedMembers(input, members, bytesMax: Self.readBytesMax, stringBytesMax: Limits.metaBytesMax)
+    guard let reduced, let came = try? JSONValue(parsingMembers: reduced.text, allowsDuplicateKeys: true) else {
+      return nil
     }
-    let whole = payload ?? whole()
-    guard let came = try? JSONValue(parsing: whole, allowsDuplicateKeys: true) else { return nil }
     let tree = JSONValue.object((came.object ?? []).filter { !marks || $0.key != MendedMeta.marker })
     // The whole of one long text is the payload as it is.
-    let text = payload == nil ? nil : tree.longestText.flatMap { 2 * $0.value.utf8.count > membersBytes ? $0 : nil }
-    let named = text.map {
-      "\(JSONValue.object([.init(Self.payloadKey, .string($0.key))]).text.dropFirst().dropLast()),"
-    }
+    let text = reduced.longest.flatMap { 2 * $0.value.range.count > members.count ? $0 : nil }
+    let named =
+      payloadBytesMax == 0
+      ? nil
+      : text.map {
+        "\(JSONValue.object([.init(Self.payloadKey, .string($0.key.string(in: input)))]).text.dropFirst().dropLast()),"
+      }
     let before = (came[MendedMeta.marker]?.string ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
     let all = before.filter { $0 != "cut" } + ["cut"]
     let mark = marks ? ",\"\(MendedMeta.marker)\":\"\(all.joined(separator: ", "))\"" : ""
     let room = bytesMax - (named ?? "").utf8.count - mark.utf8.count
-    let shorter = MetaCut.cut(tree, textBytes: tree.bytes.count, bytesMax: room)
-    return submission.replacing(
-      members: Array((named ?? "").utf8) + shorter + mark.utf8, payload: text.map { Array($0.value.utf8) } ?? payload)
+    let shorter = MetaCut.cut(tree, textBytes: tree.bytes.count, bytesMax: room, lostBytes: reduced.lostBytes)
+    var cut = submission.replacing(members: Array((named ?? "").utf8) + shorter + mark.utf8)
+    if payloadBytesMax > 0 { cut.attach(text?.value, of: submission, bytesMax: payloadBytesMax) }
+    return cut
   }
 
   /// Names the field that became the payload.
   public static let payloadKey = "PAYLOAD_FIELD"
-}
-
-extension JSONValue {
-  fileprivate var longestText: (key: String, value: String)? {
-    let texts = (object ?? []).filter { $0.key.utf8.count <= 256 }
-      .compactMap { member in member.value.string.map { (key: member.key, value: $0) } }
-    return texts.max { $0.value.utf8.count < $1.value.utf8.count }
-  }
 }

@@ -69,14 +69,28 @@ public struct Submission: Sendable {
   public var isIdentified: Bool { idEnd > typeEnd }
 
   /// The members of its meta, without the braces around them.
-  public var members: ArraySlice<UInt8> { text[(idEnd + 1)..<(text.count - 1)] }
+  public var members: ArraySlice<UInt8> { text[membersRange] }
+  var membersRange: Range<Int> { (idEnd + 1)..<(text.count - 1) }
 
-  /// The same report with other members. - Parameter payload: nil: its payload stays.
-  func replacing(members: [UInt8], payload: [UInt8]?) -> Submission {
+  /// The same report with other members.
+  func replacing(members: [UInt8]) -> Submission {
     var result = self
     result.text = text[...idEnd] + members + text.suffix(1)  // the long text is not copied
-    result.payload = payload ?? self.payload
     return result
+  }
+
+  /// Its payload is a string of `whole`, or all of it. - Parameter bytesMax: of a larger one the report says its bytes.
+  mutating func attach(_ string: ScannedString?, of whole: Submission, bytesMax: Int) {
+    let input = whole.text.span
+    let bytes = string.map { ReducedMembers.plainBytes(input, $0.range) } ?? whole.members.count + 2
+    guard bytes <= bytesMax else {
+      unreadBytes = bytes
+      return
+    }
+    var payload: [UInt8] = []
+    payload.reserveCapacity(bytes)
+    if let string { string.append(from: input, to: &payload) } else { payload += whole.text[whole.idEnd...] }
+    self.payload = payload
   }
 
   /// The same report of another type. - Parameter members: that its meta gets.

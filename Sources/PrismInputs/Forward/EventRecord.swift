@@ -34,6 +34,16 @@ enum EventRecord {
     return (payload, isPartial)
   }
 
+  /// Appends what Fluent Bit has beside the time as a member, unless it is empty.
+  static func append(
+    metadata reader: inout MsgPackReader, _ input: Span<UInt8>, to output: inout [UInt8]
+  ) throws(MsgPackReader.Fault) {
+    let value = try reader.next(input)
+    if value == .map(0) || value == .null { return }
+    output += "\"FLUENT_METADATA\":".utf8
+    try output.append(value, &reader, input, depth: 1, output.count + textBytesMax)
+  }
+
   private static let partialKey = Array(#""partial_message""#.utf8)
 }
 

@@ -92,8 +92,8 @@ struct ForwardEvents {
       var event = Event()
       let head = isSingle ? .array(2) : try reader.next(input)
       if head == .array(2) {
-        event.time = try time(&reader, input)?.unixMilliseconds
         members.removeAll(keepingCapacity: true)
+        event.time = try time(&reader, input, metadata: &members)?.unixMilliseconds
         (event.payload, event.isPartial) = try EventRecord.append(&reader, input, to: &members)
         return event
       }
@@ -107,13 +107,14 @@ struct ForwardEvents {
   }
 
   private static func time(
-    _ reader: inout MsgPackReader, _ input: Span<UInt8>
+    _ reader: inout MsgPackReader, _ input: Span<UInt8>, metadata members: inout [UInt8]
   ) throws(MsgPackReader.Fault) -> EventTime? {
     let token = try reader.next(input)
     guard case .array(let count) = token else { return EventTime(token, input) }
     guard count > 0 else { return nil }
     let time = EventTime(try reader.next(input), input)
-    for _ in 1..<count { try reader.skip(input) }
+    if count > 1 { try EventRecord.append(metadata: &reader, input, to: &members) }
+    for _ in 1..<max(2, count) - 1 { try reader.skip(input) }
     return time
   }
 

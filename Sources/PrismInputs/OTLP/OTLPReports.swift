@@ -53,8 +53,8 @@ struct OTLPReports {
       let hash = (try? Hashing.sha256(origin.resource)) ?? []
       var mending = Mending()
       mending.cuts = true
-      // The sender's own word for a namespace is no file that is missing for a moment.
-      mending.waits = origin.namespace == nil ? Mending.untilConfigured : [.unknownType]
+      // A text that is no name never gets a file.
+      mending.waits = NamespaceName(namespace) != nil ? Mending.untilConfigured : [.unknownType]
       source = SubmissionSource(
         peer: peer, app: app, members: members, mending: mending, sessionID: Hex.encode(hash.prefix(8)))
       let type = ReportType(OTLPSignal.metrics.type)

@@ -172,7 +172,8 @@ extension OTLPField {
     switch (form, value) {
     case (.message(let message), _): message.normalized(value)
     case (.hexadecimal, .string(let text)): .string(Self.hexadecimal(text))
-    case (.varint32, .string(let text)): .number(Int32(text).map { String($0) } ?? Self.enumeration(text) ?? "0")
+    case (.varint32, .string(let text)):
+      (Int32(text).map { String($0) } ?? Self.enumeration(text)).map { .number($0) } ?? value
     case (.signed64, .number(let text)), (.unsigned64, .number(let text)), (.fixed64, .number(let text)),
       (.signedFixed64, .number(let text)):
       .string(Self.whole(text))

@@ -48,7 +48,7 @@ def main():
         ("Fluent Bit, forward mode", plain(["kube.a", entries, {"size": 3, "chunk": "p1", "fluent_signal": 0}]), "kube.a",
          [(milli, record) for record in records], "p1"),
         ("Fluent Bit, with metadata", plain(["kube.a", [[[EVENT_TIME, {"m": 1}], records[0]]], {"size": 1}]), "kube.a",
-         [(milli, records[0])], None),
+         [(milli, {"FLUENT_METADATA": {"m": 1}, **records[0]})], None),
         ("Fluentd, packed", plain(["kube.a", packed, {"size": 3, "chunk": "p2"}]), "kube.a",
          [(milli, record) for record in records], "p2"),
         ("packed in a string", old(["kube.a", packed]), "kube.a", [(milli, record) for record in records], None),

@@ -1,0 +1,64 @@
+import PrismAdmission
+import PrismConfig
+import PrismProtocol
+import Testing
+
+@Suite("Mending: a record that is too large for a meta") struct MendingTests {
+  private static let bodyMax = 1024 * 1024
+
+  /// A report of the members as it is stored.
+  private static func stored(
+    _ members: String, isUploaded: Bool = false
+  ) throws -> (meta: JSONValue, payload: [UInt8]?) {
+    let snapshot = AdmissionSupport.snapshot {
+      let order = MonitoredType(ReportType("order")!, isUploadPayload: isUploaded)
+      $0.namespaces[AdmissionSupport.shop]?.monitorList = [order]
+      $0.namespaces[AdmissionSupport.shop]?.maxBodyBytes = bodyMax
+    }
+    var mending = Mending()
+    mending.cuts = true
+    let source = SubmissionSource(peer: AdmissionSupport.peer, mending: mending, sessionID: "s")
+    let report = Submission("order", in: "shop", members: Array(members.utf8).span, from: source)
+    var group = SubmittedGroup(SubmissionGroup([report], userID: 1, isReserved: true))
+    var turn = WorkTurn.unbounded
+    let isDone = group.admit(
+      within: &turn, AdmissionRules(snapshot), AdmissionSupport.facts, unixMilliseconds: AdmissionSupport.now)
+    #expect(isDone && group.takeTally().refused == [:])
+    var store = CommittingStore()
+    store.commit(group.takeCommit()?.batches ?? [])
+    return try #require(try store.reports.first)
+  }
+
+  @Test(
+    "its short fields stay at any size, and each byte that is left out has a number",
+    arguments: [20_000, 300_000, bodyMax, bodyMax + 1, 5_000_000], [true, false])
+  func longText(bytes: Int, isUploaded: Bool) throws {
+    let text = String(repeating: "x", count: bytes)
+    let (meta, payload) = try Self.stored(
+      #""level":"error","log":"\#(text)","trace":{"id":"abc"},"n":1"#, isUploaded: isUploaded)
+    #expect(meta["level"] == "error" && meta["trace"]?["id"] == "abc" && meta["n"] == 1)
+    let kept = try #require(meta["log"]?.string)
+    #expect(kept.utf8.count > 8000 && text.hasPrefix(kept))
+    #expect(meta["TRUNCATED"]?.int == bytes - kept.utf8.count)
+    #expect(meta["PAYLOAD_FIELD"]?.string == (isUploaded ? "log" : nil))
+    #expect(payload?.count == (isUploaded && bytes <= Self.bodyMax ? bytes : nil))
+    #expect(meta["PAYLOAD_LEFT_OUT"]?.int == (isUploaded && bytes > Self.bodyMax ? bytes : nil))
+  }
+
+  @Test(
+    "its short fields stay, also if another thing than a text is long",
+    arguments: [
+      #""list":[\#(Array(repeating: "1234", count: 100_000).joined(separator: ","))]"#,
+      #""a":[\#(Array(repeating: #"{"c":"\#(String(repeating: "é", count: 9000))"}"#, count: 60).joined(separator: ","))]"#,
+      (0..<60).map { #""k\#($0)":"\#(String(repeating: #"\n\u0001😀"#, count: 900))""# }.joined(separator: ","),
+      #""\#(String(repeating: "k", count: 400_000))":1"#,
+      #""a":{"\#(String(repeating: "k", count: 400_000))":1}"#,
+    ])
+  func longOther(members: String) throws {
+    let (meta, payload) = try Self.stored(#""level":"error",\#(members),"n":1"#, isUploaded: true)
+    #expect(meta["level"] == "error" && meta["n"] == 1)
+    #expect(meta["TRUNCATED"]?.int ?? 0 > members.utf8.count / 3)
+    let left = meta["PAYLOAD_LEFT_OUT"]?.int
+    #expect((payload?.count ?? left ?? 0) > members.utf8.count)
+  }
+}
