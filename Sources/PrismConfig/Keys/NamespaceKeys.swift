@@ -93,7 +93,7 @@ package enum NamespaceKeys {
     ),
     Key(
       "onLargePayload", .choice, at: \.value.onLargePayload, remote: .ifListed,
-      "if a payload is larger than `maxBodyMByte`: `refuse` the report with `payload_too_large`, or keep its `meta` alone, with `PAYLOAD_LEFT_OUT` as the number of bytes. An `appCrash` is always kept"
+      "if a payload is larger than `maxBodyMByte`: `refuse` the report with `payload_too_large`, or keep its `meta` alone (`PAYLOAD_LEFT_OUT`); an `appCrash` is always kept"
     ),
   ]
 
