@@ -39,7 +39,7 @@ extension ReductionTests {
     ]
   }
 
-  @Test("totals decide what is new, whatever the times say", arguments: Course.all, [false, true])
+  @Test("totals decide what is new, not the times of points", arguments: Course.all, [false, true])
   func courses(course: Course, isHistogram: Bool) async throws {
     let store = try await rig.open()
     for (total, time) in course.points {

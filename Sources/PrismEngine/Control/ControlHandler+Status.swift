@@ -43,10 +43,9 @@ extension ControlHandler {
     for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
       let status = await pipeline.status
       var report = NamespaceReport(status, engine.hub.current.namespaces[namespace])
-      if let metas = queues[namespace]?[.meta] {
-        (report.sampled, report.collapsed) = (metas.filtered.sampled, metas.filtered.collapsed)
-        (report.forgottenIDs, report.forgottenGroups) = (metas.filtered.forgottenIDs, metas.filtered.forgottenGroups)
-        report.lastExpiry = metas.expiry.map { ExpiryReport($0) }
+      if let metas = queues[namespace]?[.meta], case let sums = metas.filtered {
+        (report.sampled, report.collapsed, report.forgottenIDs) = (sums.sampled, sums.collapsed, sums.forgottenIDs)
+        (report.forgottenGroups, report.lastExpiry) = (sums.forgottenGroups, metas.expiry.map { ExpiryReport($0) })
       }
       for kind in RowKind.reports {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind])

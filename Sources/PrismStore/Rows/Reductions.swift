@@ -96,16 +96,15 @@ struct Reductions: StoreOperations {
       return .held
     }
     let (taken, now) = (GroupStreams.places(of: part), transaction.heldTime)
-    var places = self.places ?? StreamPlaces(windows, of: window.userID)
-    defer { self.places = places }
-    if !places.hasRoom(for: taken, in: window), !hasForgottenSilent {
+    if places == nil { places = StreamPlaces(windows, of: window.userID) }
+    if !places!.hasRoom(for: taken, in: window), !hasForgottenSilent {
       _ = window.streams.forgetSilent(now)
       forgetSilent(window.userID, but: name)
       state.counts.windows[namespace, default: [:]][name] = window
       places = StreamPlaces(windows, of: window.userID)
     }
-    guard places.hasRoom(for: taken, in: window) else { return .none }
-    let before = places.take(taken, for: stream, of: window, name)
+    guard places!.hasRoom(for: taken, in: window) else { return .none }
+    let before = places!.take(taken, for: stream, of: window, name)
     if let before {
       state.counts.windows[namespace]?[before]?.streams.forget(stream)
       changed.insert(before)

@@ -23,7 +23,7 @@ struct StreamPlaces {
       && SharedPlaces(most: GroupStreams.placesMax.namespace).hasRoom(for: places, taken: taken, own: { own })
   }
 
-  /// A stream takes its places in a window. - Returns: the window that it leaves; nil: it is in none.
+  /// A stream takes its places in a window. - Returns: the window that it leaves; nil: it had no place.
   mutating func take(_ places: Int, for stream: String, of window: OpenWindow, _ name: String) -> String? {
     let before = windows.updateValue(name, forKey: window.subject + stream)
     if before == nil { (taken, own) = (taken + places, own + places) }

@@ -2,7 +2,7 @@ import PrismProtocol
 
 /// Numbers of a stream of OpenTelemetry that counts from its start on: what is new in them since the last ones.
 enum CumulativePart {
-  /// Totals decide, whatever the times say: clocks step, and points come late. Times order only points of which one counts less.
+  /// Totals decide, not times: clocks step, and points come late. Times order only points of which one counts less.
   /// - Parameter before: the last part of the same stream. It stays the last one if nothing is new.
   /// - Returns: nil: nothing is new.
   static func news(in part: JSONValue, since before: JSONValue) -> JSONValue? {
