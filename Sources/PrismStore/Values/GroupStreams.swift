@@ -2,10 +2,10 @@ import PrismProtocol
 
 /// The last points of a group's streams, which count from their start on. A stream that is alive loses its place to no other.
 struct GroupStreams: Sendable, Equatable {
-  /// What a stream has in its group.
+  /// A stream's place in its group.
   enum Place {
     case none
-    /// What it counted before its first point here may be counted already.
+    /// Its total at its first point here may be counted already.
     case held
     /// No point of it was counted before.
     case new

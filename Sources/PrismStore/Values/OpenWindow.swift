@@ -41,7 +41,7 @@ struct OpenWindow: Sendable, Equatable {
     get { plain.streams }
     set { plain.streams = newValue }
   }
-  /// What is counted: windows of other bounds and tags may have the same streams.
+  /// Metric, kind and unit: windows of other bounds and tags may have the same streams.
   var subject: String { JSONValue.object(group.filter { !["bounds", "tags"].contains($0.key) }).text }
   /// Its values rest, and no stream that is alive would lose them.
   func isSpare(_ heldTime: Int64) -> Bool { count == 0 && !plain.streams.isAlive(heldTime) }
