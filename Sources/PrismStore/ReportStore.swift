@@ -233,7 +233,8 @@ public actor ReportStore {
   /// Reports in open windows of `reduce`, which no row has yet. - Parameter ends: makes rows of them.
   @discardableResult
   public func openReports(of namespace: NamespaceName, ends: Bool = false) throws(StoreError) -> Int {
-    guard let number = state.queue(namespace, .meta)?.namespace, let open = state.counts.windows[number] else { return 0 }
+    guard let number = state.queue(namespace, .meta)?.namespace else { return 0 }
+    let open = state.counts.windows[number] ?? [:]
     if ends { _ = try file.write { (t) throws(SQLiteError) in try Reductions(t, number).end(all: true) } }
     return open.values.reduce(0) { $0 + $1.count }
   }

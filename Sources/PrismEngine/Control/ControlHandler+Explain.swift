@@ -114,9 +114,8 @@ struct RecordExplanation {
         + (words.isEmpty ? "no trigger lets it go, questions may" : words.joined(separator: "; "))
     }
     let open = (try? await engine.parts.store.openReports(of: name)) ?? 0
-    let windows =
-      open == 0 ? [] : ["reduce: \("report".counted(open)) in windows that are open; `prismctl flush` makes rows of them"]
-    return (lines + asked + windows, Set(kept))
+    let windows = "reduce: \("report".counted(open)) in windows that are open; `prismctl flush` makes rows of them"
+    return (lines + asked + (open > 0 ? [windows] : []), Set(kept))
   }
 
   /// A line for each table that is declared, or still holds a change.

@@ -23,6 +23,25 @@ extension Delivery {
 }
 
 extension Delivery {
+  /// The next work of the store; nil: there is no such.
+  func nextWork(_ types: Claim.TypeFilter, _ now: Conditions) -> StoreWork? {
+    guard let drain, storeWork == nil else { return nil }
+    let dispositions = queue.dispositions.count
+    if !queue.isRecovered { return dispositions == 0 ? .recovery : .commit(dispositions: dispositions, claims: 0) }
+    if queue.hasUncommittedSplit { return .commit(dispositions: dispositions, claims: 0) }
+    if let next = queue.next, case .stored = next.content, hasRoom(for: next, now) { return .reading(next.id) }
+    guard !queue.isExhausted, let deviceID = now.seal?.deviceID, queue.mayClaim(as: deviceID),
+      queue.wantsMore(hasPosted: drain.hasPosted, flowRestBytes: now.flowRestBytes)
+    else {
+      return nil
+    }
+    // Before the first claim of a device, which is written down: a namespace in which nothing was ever stored would get
+    // its tables for it.
+    if queue.sender?.deviceID != deviceID, dispositions == 0, !now.hasNotes, !drain.hasLooked { return .look }
+    let claims = ClaimPlan.count(lastPacketBytes: queue.lastPacketBytes, now)
+    return .commit(dispositions: dispositions, claims: claims)
+  }
+
   /// An event that the delivery answers with actions.
   enum Event: Sendable {
     /// A request, a trigger or a stop.

@@ -159,14 +159,15 @@ actor NamespacePipeline {
     return isMetered ? settings.configuration?.meteredInterval : nil
   }
 
+  private var setBacksEndAt: Duration? { RowKind.reports.compactMap { deliveries[$0].setBacksEndAt }.min() }
+
   /// When something is to be done next; nil if no upload is requested.
   var due: Duration? {
     let pauses = RowKind.all.compactMap { kind -> Duration? in
       if case .paused(let pause) = deliveries[kind].upload { pause.until } else { nil }
     }
-    let setBacks = RowKind.reports.compactMap { deliveries[$0].setBacksEndAt }
-    let others = [schedule.due(spacing: spacing), records.due, gateOpensAt, intents.tryAt]
-    return (pauses + setBacks + others.compactMap(\.self)).min()
+    let others = [schedule.due(spacing: spacing), records.due, gateOpensAt, intents.tryAt, setBacksEndAt]
+    return (pauses + others.compactMap(\.self)).min()
   }
 
   /// One sleeping task, to the next thing that is due.
@@ -196,7 +197,7 @@ actor NamespacePipeline {
     }
     intents.tick()
     records.tick()
-    if RowKind.reports.contains(where: { deliveries[$0].setBacksEndAt.map { $0 <= now } ?? false }) { perform(.endSetBacks, .meta) }
+    if let setBacksEndAt, setBacksEndAt <= now { perform(.endSetBacks, .meta) }
     for kind in RowKind.all {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
     }
