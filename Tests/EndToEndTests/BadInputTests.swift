@@ -28,7 +28,7 @@ import Testing
     Case(#"{"namespace":"others","type":"a","meta":{"a":1}}"#, "forbidden"),
     Case(#"{"type":"net","meta":{"a":"\#(String(repeating: "x", count: 10_240))"}}"#, "meta_too_large"),
     Case(
-      #"{"type":"appCrash","meta":{"a":1},"payload":"\#(String(repeating: "QUFB", count: 349_526))"}"#,
+      #"{"namespace":"small","type":"a","meta":{"a":1},"payload":"\#(String(repeating: "QUFB", count: 349_526))"}"#,
       "payload_too_large"),
   ]
 
