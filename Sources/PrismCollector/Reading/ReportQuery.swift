@@ -91,13 +91,14 @@ public struct ReportQuery: Sendable {
       // Those that came meanwhile are not among them.
       (filter.after, filter.before) = (ids.lowerBound - 1, ids.upperBound + 1)
     }
-    var (last, isWritten): (Int64?, Bool) = (nil, true)
+    var (last, isWritten, count): (Int64?, Bool, Int) = (nil, true, 0)
     try await forEachPage(scan, reader.page, note) { page in
-      last = page.last?.id
+      (last, count) = (page.last?.id, count + page.count)
       isWritten = write(page.flatMap { lines.line($0) })
       return isWritten
     }
-    guard limit == nil, isWritten, let last else { return "" }
+    // With fewer, further ones came while they were read.
+    guard limit == nil, isWritten, count >= ReportFilter.limits.upperBound, let last else { return "" }
     (filter.after, filter.before) = filter.isNewestFirst ? (0, last) : (last, nil)
     var counting = ReportCounting(filter, ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime))
     repeat {
