@@ -230,13 +230,13 @@ public actor ReportStore {
     }
   }
 
-  /// Reports in open windows of `reduce`, which no row has yet. - Parameter ends: makes rows of them.
-  @discardableResult
-  public func openReports(of namespace: NamespaceName, ends: Bool = false) throws(StoreError) -> Int {
-    guard let number = state.queue(namespace, .meta)?.namespace else { return 0 }
-    let open = state.counts.windows[number] ?? [:]
-    if ends { _ = try file.write { (t) throws(SQLiteError) in try Reductions(t, number).end(all: true) } }
-    return open.values.reduce(0) { $0 + $1.count }
+  /// Reports in open windows of `reduce`, which no row has yet.
+  public func openReports(of namespace: NamespaceName) -> Int { state.openReports(of: namespace) }
+
+  /// Makes rows of the windows that are open.
+  public func endWindows(of namespace: NamespaceName) throws(StoreError) {
+    guard let number = state.names.number(of: namespace), openReports(of: namespace) > 0 else { return }
+    _ = try file.write { (t) throws(SQLiteError) in try Reductions(t, number).end(all: true) }
   }
 
   /// How many rows of which type `namespace` holds. Looks at all of them, for as long as a dry run may take.

@@ -60,13 +60,10 @@ public struct Mending: Sendable {
     }
     let tree = JSONValue.object((came.object ?? []).filter { !marks || $0.key != MendedMeta.marker })
     // The whole of one long text is the payload as it is.
-    let text = reduced.longest.flatMap { 2 * $0.value.range.count > members.count ? $0 : nil }
-    let named =
-      payloadBytesMax == 0
-      ? nil
-      : text.map {
-        "\(JSONValue.object([.init(Self.payloadKey, .string($0.key.string(in: input)))]).text.dropFirst().dropLast()),"
-      }
+    let text = reduced.longest.flatMap { payloadBytesMax > 0 && 2 * $0.value.range.count > members.count ? $0 : nil }
+    let named = text.map {
+      "\(JSONValue.object([.init(Self.payloadKey, .string($0.key.string(in: input)))]).text.dropFirst().dropLast()),"
+    }
     let before = (came[MendedMeta.marker]?.string ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
     let all = before.filter { $0 != "cut" } + ["cut"]
     let mark = marks ? ",\"\(MendedMeta.marker)\":\"\(all.joined(separator: ", "))\"" : ""

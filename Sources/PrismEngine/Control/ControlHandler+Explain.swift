@@ -113,7 +113,7 @@ struct RecordExplanation {
       return "\(type): kept in the ring\(keep(type) == .memory ? " in memory until the machine restarts" : ""); "
         + (words.isEmpty ? "no trigger lets it go, questions may" : words.joined(separator: "; "))
     }
-    let open = (try? await engine.parts.store.openReports(of: name)) ?? 0
+    let open = await engine.parts.store.openReports(of: name)
     let windows = "reduce: \("report".counted(open)) in windows that are open; `prismctl flush` makes rows of them"
     return (lines + asked + (open > 0 ? [windows] : []), Set(kept))
   }

@@ -95,13 +95,13 @@ struct InFlightQueue: Sendable {
     guard let first = isFirst ? next : entries.first(where: { $0.claimed != nil }) else { return [] }
     return (isFirst ? [first] : entries).filter { $0.claimed != nil && $0.leavesInGzip == first.leavesInGzip }
   }
-  /// Halves of a split can be read only once the split is committed.
   /// The store does not know yet of a report that waits while others go on.
   var setsBack: Bool {
     let held = entries.lazy.compactMap { if case .accepted(let disposition) = $0.content { disposition } else { nil } }
     return (dispositions + held).contains { if case .setBack = $0 { true } else { false } }
   }
 
+  /// Halves of a split can be read only once the split is committed.
   var hasUncommittedSplit: Bool { dispositions.contains { if case .split = $0 { true } else { false } } }
   /// A packet was split to find the row that the receiver refuses.
   var isSplitting: Bool { entries.contains(where: \.isHalf) }

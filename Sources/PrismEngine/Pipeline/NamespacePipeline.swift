@@ -94,18 +94,16 @@ actor NamespacePipeline {
   }
 
   func flush() async {
-    await endSetBacks()
-    _ = try? await parts.store.openReports(of: namespace, ends: true)  // a store that fails says so itself
+    noteSetBacksEnd()
+    await parts.store.endSetBacks(of: namespace)
+    try? await parts.store.endWindows(of: namespace)  // a store that fails says so itself
     requestUpload(.flush)
     records.flush()
     trigger(.flush, tryAt: now)
   }
 
-  /// Claims find the reports again that something on the way did not let through.
-  func endSetBacks() async {
-    for kind in RowKind.reports { tell(kind, .setBacksEnded) }
-    await parts.store.endSetBacks(of: namespace)
-  }
+  /// Before the store does it, so that the timer waits for it no more.
+  func noteSetBacksEnd() { for kind in RowKind.reports { tell(kind, .setBacksEnded) } }
 
   /// Rows wait without an append.
   func reportsCameBack() {

@@ -53,6 +53,12 @@ struct StoreState {
     names.number(of: namespace).map { QueueID(namespace: $0, kind: kind) }
   }
 
+  /// Reports in open windows of `reduce`, which no row has yet.
+  func openReports(of namespace: NamespaceName) -> Int {
+    let windows = names.number(of: namespace).flatMap { counts.windows[$0] } ?? [:]
+    return windows.values.reduce(0) { $0 + $1.count }
+  }
+
   func hasWaiting(_ namespace: NamespaceName, _ kind: RowKind) -> Bool {
     queue(namespace, kind).map { self[$0].claimable > 0 } ?? false
   }

@@ -2,7 +2,7 @@ import PrismProtocol
 import Testing
 
 @Suite struct ReducedMembersTests {
-  @Test("a string is cut between its characters, and what is left and what is lost are its bytes", arguments: 0...60)
+  @Test("a string is cut between its characters, and no byte of it goes uncounted", arguments: 0...60)
   func strings(bytes: Int) throws {
     let plain = "a\n\u{1}é\"€😀\\z/x😀\u{7FF}y"
     for written in [#"a\n\u0001é\"€😀\\z/x😀߿y"#, #"\u0061\u000A\u0001\u00e9\u0022\u20AC\uD83D\uDE00\\z\/x😀\u07ffy"#] {

@@ -31,7 +31,7 @@ def _json_bytes(text: str) -> int:
 
 
 def cut(text: str, bytes_max: int = TEXT_BYTES_MAX) -> str:
-    """The beginning of a text that takes at most so many bytes in JSON."""
+    """The beginning of a text, of which JSON takes at most `bytes_max` bytes."""
     head = text[:bytes_max]
     if len(head) == len(text) and _json_bytes(head) <= bytes_max:
         return text
