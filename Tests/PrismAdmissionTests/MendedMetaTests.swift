@@ -58,6 +58,31 @@ import Testing
     }
   }
 
+  @Test(
+    "of a meta of any size the short members stay, and what is left out has a number",
+    arguments: [MendedMeta.readBytesMax + 1, 5_000_000], [Limits.metaBytesMax - 6000, 3000])
+  func large(bytes: Int, bytesMax: Int) throws {
+    let text = #" {"reason":"SIGSEGV","log":"\#(String(repeating: "x", count: bytes))","n":{"m":1}}"# + "\n"
+    let mended = MendedMeta(Array(text.utf8), bytesMax: bytesMax)
+    let meta = try JSONValue(parsing: mended.meta)
+    #expect(meta["reason"] == "SIGSEGV" && meta["n"]?["m"] == 1 && meta["MENDED"] == "cut" && meta["TEXT"] == nil)
+    let kept = try #require(meta["log"]?.string?.utf8.count)
+    #expect(meta["TRUNCATED"]?.int == bytes - kept && kept > bytesMax / 2 && mended.meta.count <= bytesMax)
+    #expect(mended.payload == Array(text.utf8))
+  }
+
+  @Test(
+    "of a large text that is no object the beginning stays",
+    arguments: [#"{"a":"#, "[{", #"{"a":1}{"b":""#, "?", #"{"a":NaN,"b":""#])
+  func largeText(head: String) throws {
+    for tail in ["", "\"}", "}]"] {
+      let text = head + String(repeating: "?", count: MendedMeta.readBytesMax) + tail
+      let mended = MendedMeta(Array(text.utf8), bytesMax: 4096)
+      let meta = try JSONValue(parsing: mended.meta)
+      #expect(meta["MENDED"] == "cut" && meta["TEXT"]?.string.map { text.hasPrefix($0) } == true)
+    }
+  }
+
   /// The refusal of a report; `store_full` where admission took it.
   private static func answer(_ text: String, namespace: String, cuts: Bool) -> Refusal? {
     var mending = Mending()

@@ -8,7 +8,7 @@ import Testing
 
   /// A report of the members as it is stored.
   private static func stored(
-    _ members: String, isUploaded: Bool = false
+    _ members: String, payload: [UInt8]? = nil, isUploaded: Bool = false
   ) throws -> (meta: JSONValue, payload: [UInt8]?) {
     let snapshot = AdmissionSupport.snapshot {
       let order = MonitoredType(ReportType("order")!, isUploadPayload: isUploaded)
@@ -18,7 +18,7 @@ import Testing
     var mending = Mending()
     mending.cuts = true
     let source = SubmissionSource(peer: AdmissionSupport.peer, mending: mending, sessionID: "s")
-    let report = Submission("order", in: "shop", members: Array(members.utf8).span, from: source)
+    let report = Submission("order", in: "shop", members: Array(members.utf8).span, payload: payload, from: source)
     var group = SubmittedGroup(SubmissionGroup([report], userID: 1, isReserved: true))
     var turn = WorkTurn.unbounded
     let isDone = group.admit(
@@ -60,5 +60,15 @@ import Testing
     #expect(meta["TRUNCATED"]?.int ?? 0 > members.utf8.count / 3)
     let left = meta["PAYLOAD_LEFT_OUT"]?.int
     #expect((payload?.count ?? left ?? 0) > members.utf8.count)
+  }
+
+  @Test("its binary field over the limit costs itself only", arguments: [bodyMax, bodyMax + 1], [20, 300_000])
+  func largePayload(bytes: Int, textBytes: Int) throws {
+    let members = #""level":"error","log":"\#(String(repeating: "x", count: textBytes))""#
+    let (meta, payload) = try Self.stored(
+      members, payload: [UInt8](repeating: 7, count: bytes), isUploaded: true)
+    #expect(meta["level"] == "error" && (meta["TRUNCATED"] != nil) == (textBytes > 20))
+    #expect(payload?.count == (bytes > Self.bodyMax ? nil : bytes))
+    #expect(meta["PAYLOAD_LEFT_OUT"]?.int == (bytes > Self.bodyMax ? bytes : nil))
   }
 }

@@ -9,7 +9,7 @@ public struct MendedMeta: Sendable, Equatable {
   private static let textKey = "TEXT"
   private static let textBytesMax = 2048
   private static let markerBytes = 40
-  /// A longer text is not read as JSON: its tree takes many times its bytes.
+  /// A longer text is reduced as it is read: its tree would take many times its bytes.
   public static let readBytesMax = 256 * 1024
 
   /// A JSON object.
@@ -21,7 +21,9 @@ public struct MendedMeta: Sendable, Equatable {
   /// - Parameter bytesMax: the most that the meta may have.
   public init(_ text: [UInt8], bytesMax: Int) {
     guard text.count <= Self.readBytesMax else {
-      (meta, payload) = (Self.beginning(of: text, "cut", bytesMax: bytesMax), text)
+      (meta, payload) = (
+        Self.reduced(text, bytesMax: bytesMax) ?? Self.beginning(of: text, "cut", bytesMax: bytesMax), text
+      )
       return
     }
     let sound = Self.tree(text)
@@ -31,18 +33,27 @@ public struct MendedMeta: Sendable, Equatable {
       payload = text.isEmpty ? nil : text
       return
     }
+    var members = Self.members(of: object)
     if object.count + Self.markerBytes > bytesMax {
       payload = text
-      let cut = MetaCut.cut(tree, textBytes: object.count, bytesMax: bytesMax - Self.markerBytes)
+      members = MetaCut.cut(tree, textBytes: object.count, bytesMax: bytesMax - Self.markerBytes)[...]
       marks.append("cut")
-      object = [UInt8(ascii: "{")] + cut + [UInt8(ascii: "}")]
     }
-    guard !marks.isEmpty else {
-      meta = object
-      return
-    }
-    let mark = Array(",\"\(Self.marker)\":\"\(marks.joined(separator: ", "))\"}".utf8)
-    meta = [UInt8(ascii: "{")] + Self.members(of: object) + mark
+    meta = marks.isEmpty ? object : Self.marked(members, marks)
+  }
+
+  private static func marked(_ members: ArraySlice<UInt8>, _ marks: [String]) -> [UInt8] {
+    Array("{".utf8) + members + Array(",\"\(marker)\":\"\(marks.joined(separator: ", "))\"}".utf8)
+  }
+
+  /// The meta of a text that is too long to be read whole. - Returns: nil for what is no JSON object.
+  private static func reduced(_ text: [UInt8], bytesMax: Int) -> [UInt8]? {
+    let members = members(of: text)
+    let around = text[..<members.startIndex].dropLast() + text[members.endIndex...].dropFirst()
+    guard !members.isEmpty, around.allSatisfy({ " \t\r\n".utf8.contains($0) }),
+      let cut = MetaCut.cut(text.span, members.indices, bytesMax: bytesMax - markerBytes)
+    else { return nil }
+    return marked(cut[...], ["cut"])
   }
 
   /// The text with each fault replaced that has a replacement (docs/crash-spool.md, "What is repaired").
@@ -55,11 +66,11 @@ public struct MendedMeta: Sendable, Equatable {
   }
 
   /// - Parameter object: a JSON object, with white space around it at most.
-  private static func members(of object: [UInt8]) -> [UInt8] {
-    guard let start = object.firstIndex(of: UInt8(ascii: "{")), let end = object.lastIndex(of: UInt8(ascii: "}")) else {
-      return []
-    }
-    return Array(object[(start + 1)..<end])
+  private static func members(of object: [UInt8]) -> ArraySlice<UInt8> {
+    guard let start = object.firstIndex(of: UInt8(ascii: "{")), let end = object.lastIndex(of: UInt8(ascii: "}")),
+      start < end
+    else { return [] }
+    return object[(start + 1)..<end]
   }
 
   /// The meta of a text that is no JSON object, or can't be cut at its strings.
@@ -129,6 +140,16 @@ public enum MetaCut {
   public static func cut(_ object: [UInt8], bytesMax: Int) -> [UInt8]? {
     guard let tree = try? JSONValue(parsing: object, allowsDuplicateKeys: true), tree.object != nil else { return nil }
     return cut(tree, textBytes: object.count, bytesMax: bytesMax)
+  }
+
+  /// The same of members of any length. - Returns: nil for what is no JSON.
+  static func cut(_ input: Span<UInt8>, _ members: Range<Int>, bytesMax: Int) -> [UInt8]? {
+    guard
+      let reduced = ReducedMembers(
+        input, members, bytesMax: MendedMeta.readBytesMax, stringBytesMax: Limits.metaBytesMax),
+      let tree = try? JSONValue(parsingMembers: reduced.text, allowsDuplicateKeys: true)
+    else { return nil }
+    return cut(tree, textBytes: tree.bytes.count, bytesMax: bytesMax, lostBytes: reduced.lostBytes)
   }
 
   /// The same of an object. - Parameter lostBytes: that were cut off before.
@@ -242,20 +263,15 @@ extension JSONValue {
 }
 
 extension String {
-  fileprivate var escapedBytes: Int {
-    var quoted: [UInt8] = []
-    JSONValue.append(quoted: self, to: &quoted)
-    return quoted.count - 2
-  }
+  fileprivate var escapedBytes: Int { unicodeScalars.reduce(0) { $0 + JSONValue.escapedBytes($1) } }
 
   /// The longest beginning that takes at most `escapedBytesMax` bytes as JSON.
   fileprivate func prefix(escapedBytesMax: Int) -> String {
-    var (kept, bytes) = ("".unicodeScalars, 0)
-    for scalar in unicodeScalars {
-      bytes += String(scalar).escapedBytes
-      if bytes > escapedBytesMax { break }
-      kept.append(scalar)
+    var bytes = 0
+    let end = unicodeScalars.firstIndex { scalar in
+      bytes += JSONValue.escapedBytes(scalar)
+      return bytes > escapedBytesMax
     }
-    return String(kept)
+    return String(unicodeScalars[..<(end ?? endIndex)])
   }
 }

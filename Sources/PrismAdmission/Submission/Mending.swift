@@ -11,7 +11,7 @@ public struct Mending: Sendable {
   public var cuts = false
   /// A cut is named in `MENDED`, as other changes of a report whose sender can't send it again.
   public var marks = false
-  /// A payload that is too large is left out, and the report says how large it was.
+  /// A payload that is too large is left out, and the report says how large it was; so it is with `cuts`, too.
   public var leavesPayloadOut = false
   /// Refusals that end when a file of the configuration is there: the report waits, and is handed over again.
   public var waits: Set<RefusalCode> = []

@@ -119,7 +119,7 @@ public struct Submission: Sendable {
     if idEnd > typeEnd { report.reportID = ScannedString(range: typeEnd..<idEnd, hasEscapes: false) }
     if let payload { report.payload = .following(bytes: payload.count) }
     if unreadBytes > 0 { (report.payload, report.isPayloadUnread) = (.following(bytes: unreadBytes), true) }
-    report.mayLosePayload = source.mending.leavesPayloadOut
+    report.mayLosePayload = source.mending.cuts || source.mending.leavesPayloadOut
     if let createdTime { report.createdTime = try CreatedTime.checked(createdTime) }
     return report
   }

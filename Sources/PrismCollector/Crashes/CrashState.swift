@@ -215,7 +215,8 @@ actor CrashStateStore {
     }
   }
 
-  /// Replaces the state of a group. Past the most that are kept, the one that was changed first is forgotten.
+  /// Replaces the state of a group. Past the most that are kept, the oldest change is forgotten of the operator
+  /// who has most.
   func put(_ state: CrashState) throws(StoreFailure) {
     try session.write { statements in
       try statements.insert(
@@ -224,11 +225,8 @@ actor CrashStateStore {
           state.fingerprint, state.condition.rawValue, state.who, state.changedTime, state.report, state.build,
           state.facts.controlJSON.text, state.regressedTime,
         ], onConflict: Column.replacing(.fingerprint))
-      try statements.run(
-        """
-        DELETE FROM crash_states WHERE fingerprint IN (SELECT fingerprint FROM crash_states
-          ORDER BY changed_time DESC, fingerprint LIMIT 1000 OFFSET \(Self.countMax))
-        """)
+      try statements.trim(
+        "crash_states", to: Self.countMax, key: "fingerprint", of: "who", by: "changed_time DESC")
     }
   }
 

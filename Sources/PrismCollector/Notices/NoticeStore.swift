@@ -5,7 +5,7 @@ import PrismSQLite
 
 /// Keeps notices, and how far their rules have looked, in tables that all replicas share. A write is at rest when its call returns.
 actor NoticeStore {
-  /// Notices that are kept, the newest ones.
+  /// Notices that are kept: of each receiver those that wait, then the newest ones.
   static let countMax = 10_000
 
   fileprivate enum Column: String, SQLiteColumn {
@@ -33,10 +33,8 @@ actor NoticeStore {
           $0.result,
         ]
       }, onConflict: "DO NOTHING")
-    try statements.run(
-      """
-      DELETE FROM notices WHERE id IN (SELECT id FROM notices ORDER BY time DESC, id LIMIT 1000 OFFSET \(countMax))
-      """)
+    let order = "CASE state WHEN '\(Notice.State.waiting.rawValue)' THEN 0 ELSE 1 END, time DESC"
+    try statements.trim("notices", to: countMax, key: "id", of: "receiver", by: order)
   }
 
   func add(_ notice: Notice) throws(StoreFailure) { try session.write { try Self.add([notice], $0) } }

@@ -11,6 +11,7 @@ extension ControlHandler {
     let pipeline = try await pipeline(of: namespace)
     let counts = try await asking { try await engine.parts.store.typeCounts(of: namespace) }
     let types = try types(request, of: namespace, counts)
+    let queues = try await asking { try await engine.parts.store.status() }[namespace] ?? [:]
     var lines: [String] = []
     let kept = await RecordExplanation(engine).kept(namespace, types)
     for type in types {
@@ -19,12 +20,13 @@ extension ControlHandler {
         let gate = await pipeline.explain(kind, type)
         if gate == nil, kept.types.contains(type) { continue }
         let isEmpty = (kind == .meta ? counts.metas : counts.payloads)[type] ?? 0 == 0 && counts.isComplete
-        lines.append("\(type) \(kind.name): \(Self.words(gate, isEmpty: isEmpty))")
+        let isSetBack = queues[kind]?.setBack ?? 0 > 0
+        lines.append("\(type) \(kind.name): \(Self.words(gate, isEmpty: isEmpty, isSetBack: isSetBack))")
       }
     }
     lines += kept.lines
     if request["type"] == nil { lines += await RecordExplanation(engine).lines(namespace, pipeline) }
-    return (lines + (try await losses(of: namespace))).map(\.printable).joined(separator: "\n")
+    return (lines + losses(of: namespace, queues)).map(\.printable).joined(separator: "\n")
   }
 
   private func types(
@@ -49,14 +51,16 @@ extension ControlHandler {
   }
 
   /// - Parameter isEmpty: no row of the type and kind is held.
-  static func words(_ gate: ShutGate?, isEmpty: Bool) -> String {
-    guard let gate else { return isEmpty ? "nothing waits" : "nothing keeps it; what waits is on its way" }
+  static func words(_ gate: ShutGate?, isEmpty: Bool, isSetBack: Bool = false) -> String {
+    guard let gate else {
+      if isEmpty { return "nothing waits" }
+      return "nothing keeps it" + (isSetBack ? ", but what is set back waits" : "; what waits is on its way")
+    }
     return "\(gate.gate.rawValue): \(gate.words)"
   }
 
   /// Why reports are missing that no gate keeps: they were not taken, or were given up.
-  private func losses(of namespace: NamespaceName) async throws(Refused) -> [String] {
-    let queues = try await asking { try await engine.parts.store.status() }[namespace] ?? [:]
+  private func losses(of namespace: NamespaceName, _ queues: [RowKind: QueueStatus]) -> [String] {
     var lines: [String] = []
     let dead = queues.values.reduce(0) { $0 + $1.ledger[.dead] }
     if dead > 0 {

@@ -18,7 +18,6 @@ struct JournalReports {
   private static let mending: Mending = {
     var mending = Mending()
     (mending.otherType, mending.cuts, mending.marks) = (ReportType(type), true, true)
-    mending.leavesPayloadOut = true
     mending.waits = Mending.untilConfigured
     return mending
   }()

@@ -69,15 +69,32 @@ extension JSONValue {
       return
     }
     for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"", "\\": result += [UInt8(ascii: "\\"), UInt8(scalar.value)]
-      case "\n": result += [UInt8(ascii: "\\"), UInt8(ascii: "n")]
-      case "\r": result += [UInt8(ascii: "\\"), UInt8(ascii: "r")]
-      case "\t": result += [UInt8(ascii: "\\"), UInt8(ascii: "t")]
-      case _ where OutputText.isControl(scalar): result += OutputText.jsonEscape(scalar).utf8
-      case _ where scalar.isASCII: result.append(UInt8(scalar.value))
-      default: result += String(scalar).utf8
+      if let letter = letter(of: scalar) {
+        result.append(UInt8(ascii: "\\"))
+        result.append(letter)
+      } else if OutputText.isControl(scalar) {
+        result += "\\u".utf8
+        for shift in [12, 8, 4, 0] { result.append(Hex.digit(of: UInt8(truncatingIfNeeded: scalar.value >> shift))) }
+      } else {
+        result += scalar.utf8
       }
     }
+  }
+
+  /// That follows a backslash, where the escape has one.
+  private static func letter(of scalar: Unicode.Scalar) -> UInt8? {
+    switch scalar {
+    case "\"", "\\": UInt8(scalar.value)
+    case "\n": UInt8(ascii: "n")
+    case "\r": UInt8(ascii: "r")
+    case "\t": UInt8(ascii: "t")
+    default: nil
+    }
+  }
+
+  /// Bytes of a scalar within a JSON string, as `append(quoted:to:)` writes it.
+  package static func escapedBytes(_ scalar: Unicode.Scalar) -> Int {
+    if letter(of: scalar) != nil { return 2 }
+    return OutputText.isControl(scalar) ? 6 : UTF8.width(scalar)
   }
 }

@@ -32,6 +32,26 @@ struct NoticeWatchTests {
     #expect(many.title == "36 new crashes")
   }
 
+  @Test("a flood of notices to one receiver takes no other's, and what waits outlives what is done")
+  func flood() async throws {
+    let rig = try NoticeRig([NoticeRig.receiver()])
+    let store = rig.collector.access.page.notices
+    func notice(_ number: Int, to receiver: String, _ state: Notice.State) -> Notice {
+      var notice = Notice(
+        .newGroup, to: receiver, key: "\(number)", time: Int64(number), title: "A new crash", items: [])
+      notice.state = state
+      return notice
+    }
+    let own = notice(1, to: "ops", .waiting)
+    let waiting = notice(2, to: "loud", .waiting)
+    _ = try await store.move("a", from: nil, to: 1, adding: [own, notice(1, to: "other", .delivered), waiting])
+    let flood = (3..<NoticeStore.countMax + 40).map { notice($0, to: "loud", .delivered) }
+    _ = try await store.move("b", from: nil, to: 1, adding: flood)
+    let kept = Set(try await store.page(before: .max, id: "", state: nil, limit: 20_000).map(\.id))
+    #expect(kept.count == NoticeStore.countMax && kept.isSuperset(of: [own.id, waiting.id]))
+    #expect(!kept.contains(flood[0].id) && kept.contains(flood[flood.count - 1].id))
+  }
+
   @Test("a mark goes back where the ids of reports do, as in a database that was replaced") func marksGoBack()
     async throws
   {

@@ -182,6 +182,14 @@ struct ControlHandlerTests {
     await rig.engine.stop()
   }
 
+  @Test(
+    "what no gate keeps is said once: it is on its way, or it waits as something set back", arguments: [true, false])
+  func setBackWords(isSetBack: Bool) {
+    let words = ControlHandler.words(nil, isEmpty: false, isSetBack: isSetBack)
+    #expect(words.contains("on its way") != isSetBack && words.contains("set back") == isSetBack)
+    #expect(ControlHandler.words(nil, isEmpty: true, isSetBack: isSetBack) == "nothing waits")
+  }
+
   @Test("tail of a namespace that does not exist is an error, not a silence")
   func tailOfNothing() async throws {
     let rig = try await Rig()

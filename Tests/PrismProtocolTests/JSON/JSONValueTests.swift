@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import Testing
 
@@ -48,6 +49,12 @@ struct JSONValueTests {
   @Test("control characters and quotes are escaped when written")
   func writesEscapes() {
     #expect(JSONValue.string("a\"\\\n\u{1}\u{7f}").text == #""a\"\\\n\u0001\u007f""#)
+    for value in UInt32(0)...0x1F700 {
+      guard let scalar = Unicode.Scalar(value) else { continue }
+      let text = JSONValue.string(String(scalar) + "\n").text
+      #expect(text.utf8.count == JSONValue.escapedBytes(scalar) + 4)
+      #expect(OutputText.isControl(scalar) == text.hasPrefix(#""\u"#) || "\n\r\t".unicodeScalars.contains(scalar))
+    }
   }
 
   @Test("members are found by key, and keep their order when printed for people")

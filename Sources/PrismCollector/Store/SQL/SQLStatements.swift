@@ -86,6 +86,19 @@ struct SQLStatements {
     try driver.rows(sql, values).count
   }
 
+  /// Past `countMax` rows, an owner of most loses its own: one's many rows take no other's place.
+  /// - Parameter owner: the column that says whose a row is.
+  /// - Parameter order: in which an owner's rows are kept, the first ones for longest.
+  func trim(_ table: String, to countMax: Int, key: String, of owner: String, by order: String) throws {
+    guard let count = try integer("SELECT count(*) FROM \(table)"), count > countMax else { return }
+    try run(
+      """
+      DELETE FROM \(table) WHERE \(key) IN (SELECT \(key) FROM (SELECT \(key),
+          row_number() OVER (PARTITION BY \(owner) ORDER BY \(order), \(key)) AS place FROM \(table)) AS placed
+        ORDER BY place, \(key) LIMIT 1000 OFFSET \(countMax))
+      """)
+  }
+
   /// The first value of the first row; nil: there is no row, or the value is no number.
   func integer(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int64? {
     if case .integer(let value) = try driver.rows(sql, values).first?.first { value } else { nil }
