@@ -63,6 +63,7 @@ let package = Package(
     library("PrismConfig", ["PrismBase", "PrismProtocol", "CYAML"]),
     library("PrismSQLite", ["CSQLite", "CJoinedWrites"]),
     library("PrismSalvage", ["PrismSQLite"]),
+    library("PrismSQL", ["PrismBase", "PrismSQLite", "CPostgreSQL"]),
     library("PrismStore", ["PrismBase", "PrismProtocol", "PrismSQLite", "PrismSalvage", "CDeflate", "CLinux"]),
     library("PrismAdmission", ["PrismBase", "PrismProtocol", "PrismControl", "PrismConfig"]),
     library(
@@ -83,8 +84,8 @@ let package = Package(
     library(
       "PrismCollector",
       [
-        "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismSalvage", "PrismHTTP", "PrismConfig",
-        "CPostgreSQL", "CKafka", "CCurl", "CZstd", "CSymbols",
+        "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismSalvage", "PrismSQL", "PrismHTTP",
+        "PrismConfig", "CKafka", "CCurl", "CZstd", "CSymbols",
       ]),
     program(
       "prismd",
@@ -129,6 +130,7 @@ let package = Package(
     tests("PrismConfigTests", ["PrismConfig", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismSQLiteTests", ["PrismSQLite", "PrismTestSupport"]),
     tests("PrismSalvageTests", ["PrismSalvage", "PrismSQLite", "PrismTestSupport"]),
+    tests("PrismSQLTests", ["PrismSQL", "PrismSQLite", "PrismTestSupport"]),
     tests(
       "PrismStoreTests",
       [
@@ -161,8 +163,8 @@ let package = Package(
     tests(
       "PrismCollectorTests",
       [
-        "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismSQLite",
-        "PrismTestSupport",
+        "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismSQL",
+        "PrismSQLite", "PrismTestSupport",
       ], exclude: ["Outputs/Kafka/kafka-mock.c"], resources: [.copy("Vectors")]),
     tests(
       "PrismctlTests", ["prismctl", "PrismProtocol", "PrismControl", "PrismTestSupport"],
@@ -172,14 +174,14 @@ let package = Package(
       "EndToEndTests",
       [
         "PrismClient", "PrismProtocol", "PrismPacket", "PrismBase", "PrismConfig", "PrismSQLite", "PrismStore",
-        "PrismEngine", "PrismHTTP", "PrismLinux", "PrismCollector", "PrismTestSupport",
+        "PrismEngine", "PrismHTTP", "PrismLinux", "PrismCollector", "PrismSQL", "PrismTestSupport",
       ], exclude: ["Budgets/allocations.c", "Adversary/attack.py"]),
     .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     tests(
       "StoreFaultTests",
       [
-        "CFaultVFS", "PrismSQLite", "PrismStore", "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket",
-        "PrismBase", "PrismProtocol", "PrismTestSupport",
+        "CFaultVFS", "PrismSQL", "PrismSQLite", "PrismStore", "PrismCollector", "PrismConfig", "PrismHTTP",
+        "PrismPacket", "PrismBase", "PrismProtocol", "PrismTestSupport",
       ],
       resources: [.copy("Fixtures")]),
     .target(name: "CJobHook", path: "Tests/CJobHook"),

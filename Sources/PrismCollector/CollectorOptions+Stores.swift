@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismSQL
 
 // The stores that the settings name: all on PostgreSQL, or all in the state folder.
 extension CollectorOptions {

@@ -3,6 +3,7 @@ public import PrismConfig
 public import PrismHTTP
 public import PrismPacket
 public import PrismProtocol
+public import PrismSQL
 
 /// How a collector is started: its configuration as it is, with what is made of a part of it.
 @dynamicMemberLookup

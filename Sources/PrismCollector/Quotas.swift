@@ -2,6 +2,7 @@ import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 import Synchronization
 

@@ -2,6 +2,7 @@ import Foundation
 import PrismConfig
 import PrismHTTP
 import PrismProtocol
+import PrismSQL
 import PrismTestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import PrismBase
 import PrismHTTP
 import PrismProtocol
+import PrismSQL
 import PrismTestSupport
 import Testing
 

@@ -15,6 +15,8 @@ enum PublicDeclarations {
     "func encode(", "var customMirror", "static func leavesOut(", "var controlJSON", "var startIndex", "var endIndex",
     "init(", "init?(controlJSON ", "func enqueue(", "func checkIsolated(", "var heldBytes", "var hasMessage",
     "var messageBytes", "var mustClose", "var isTooLarge", "func takeOutput()", "func takeMessage()", "func consume(",
+    "let dialect", "var dialect", "func horizon()", "func begin(isWriting", "func commit()", "func rollBack()",
+    "func rows(_ sql", "func lock(", "func description(of",
   ]
   private static let modifiers: Set<Substring> = [
     "public", "package", "open", "static", "final", "mutating", "nonisolated", "convenience", "override", "consuming",

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// An operator's word about a group of crashes. A group without one is open.

@@ -1,6 +1,7 @@
 import PrismBase
 import PrismPacket
 package import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// Remembers enrolled and revoked devices, and enrollment tokens. A write is at rest when its call returns. Collectors and

@@ -2,6 +2,7 @@ import PrismBase
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// Counts the devices that send for a trigger, in tables that all replicas share (docs/recorder.md, "A sample of the fleet").

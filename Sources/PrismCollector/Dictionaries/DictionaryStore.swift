@@ -1,6 +1,7 @@
 import PrismBase
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// Keeps dictionaries. Packets that were packed with one may come for as long as their sender holds them.

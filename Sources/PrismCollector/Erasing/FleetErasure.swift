@@ -1,6 +1,7 @@
 import PrismBase
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// Erases what is kept of the fleet beside its reports, and what may hold bytes of them: the one list of it.

@@ -1,4 +1,5 @@
 import PrismBase
+package import PrismSQL
 
 /// The database of what is known of the fleet beside its packets: devices and their tokens, dictionaries, words of operators
 /// on crashes, remote configuration and its rollouts. One set of tables and statements (`FleetSchema`) for both.

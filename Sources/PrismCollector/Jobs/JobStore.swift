@@ -1,5 +1,6 @@
 import PrismBase
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// Keeps jobs and the progress of their devices, in tables that all replicas share. A write is at rest when its call returns.

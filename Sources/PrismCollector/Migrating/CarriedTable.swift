@@ -1,3 +1,4 @@
+import PrismSQL
 import PrismSQLite
 
 /// A table that `prism-collector migrate --from` carries: how its rows are read of either store, and how they are written.

@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+public import PrismSQL
 import PrismSQLite
 
 /// Copies of the collector's databases, and the way back to one (docs/backup.md). Blocks for as long as the disk does.

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismProtocol
+public import PrismSQL
 import PrismSQLite
 
 /// Carries a store over into a PostgreSQL database, with its identity: devices notice nothing (docs/scale.md, "Three replicas behind haproxy").

@@ -1,6 +1,7 @@
 import PrismBase
 import PrismConfig
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// Keeps notices, and how far their rules have looked, in tables that all replicas share. A write is at rest when its call returns.

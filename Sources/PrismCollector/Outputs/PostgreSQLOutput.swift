@@ -1,6 +1,7 @@
 import PrismBase
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 
 /// Inserts reports into a PostgreSQL database of people who ask in SQL: a table a namespace, which it makes when it is missing
 /// (docs/postgresql.md). A report that comes again, also from another collector, has the key of its row, and is there once: its

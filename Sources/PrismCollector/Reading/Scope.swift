@@ -1,5 +1,6 @@
 import PrismBase
 import PrismProtocol
+import PrismSQL
 
 /// The namespaces that somebody reads and changes. Every question to a store carries one, and it has no default: a new question
 /// can't forget it (docs/page.md, "Teams").

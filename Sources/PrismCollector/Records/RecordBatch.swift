@@ -1,4 +1,5 @@
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// The records that a packet's operations, or a writer's changes, meet: read together, decided one after the other in

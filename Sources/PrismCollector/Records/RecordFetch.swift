@@ -1,5 +1,6 @@
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// Whether a device has the server's newest change of its record, by what it said last.

@@ -1,5 +1,6 @@
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 // The server's changes that a device has to learn, within one transaction of one snapshot.

@@ -1,3 +1,4 @@
+import PrismSQL
 import PrismSQLite
 
 // Records of a database that was set aside.

@@ -1,4 +1,5 @@
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// The tables of records, within a transaction: the newest fields of each, and the deletions that devices have to learn. With

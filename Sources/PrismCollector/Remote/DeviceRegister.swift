@@ -2,6 +2,7 @@ import PrismBase
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// The remote configuration that each device reports when it asks for a new one: the one that it has, those that it

@@ -2,6 +2,7 @@ import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 
 /// The remote configuration that the collector serves: what its database has, which a folder of namespace files changes.
 /// Replicas share the database, so that they answer alike; whose folder changed last has the word.

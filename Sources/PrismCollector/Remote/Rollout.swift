@@ -1,6 +1,7 @@
 import PrismConfig
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// Namespaces' configurations that a part of the fleet gets before the folder has them (docs/remote-configuration.md).

@@ -1,5 +1,6 @@
 import PrismConfig
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// The remote configuration that is served: the namespaces, when each was changed last, and the rollouts. All replicas share

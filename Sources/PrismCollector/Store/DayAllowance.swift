@@ -1,3 +1,5 @@
+import PrismSQL
+
 /// Which days of data may be dropped: at most one a day of the collector's service, by any clock. An operator who lowers the days
 /// of retention allows as many more (docs/collector.md, "Retention").
 ///
@@ -50,5 +52,30 @@ struct DayAllowance: Equatable {
       }
       due = day
     }
+  }
+}
+
+/// The numbers that a store keeps of itself, in its table `facts`.
+extension SQLStatements {
+  func fact(_ name: String) throws -> Int64? { try integer("SELECT value FROM facts WHERE name = $1", [name]) }
+
+  func set(_ fact: String, _ value: Int64) throws {
+    try run(
+      "INSERT INTO facts VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [fact, value])
+  }
+
+  /// The last of the days that may be dropped.
+  /// - Parameters:
+  ///   - days: those that are over by the clock, ascending.
+  ///   - keptBefore: as of `DayAllowance`.
+  ///   - served: seconds of service.
+  func due(
+    _ name: String, of days: [Int64], keptDays: Int64, keptBefore: Int64 = 0, served: Int64
+  ) throws -> Int64 {
+    let before = try DayAllowance(name, keptBefore: keptBefore, fact)
+    var allowance = before
+    allowance.advance(over: days, keptDays: keptDays, served: served)
+    if allowance != before { for fact in allowance.facts(name) { try set(fact.name, fact.value) } }
+    return allowance.due
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import PrismBase
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 import PrismTestSupport
 

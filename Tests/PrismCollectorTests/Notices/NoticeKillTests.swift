@@ -3,6 +3,7 @@ import Glibc
 import PrismBase
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismTestSupport
 import Testing
 

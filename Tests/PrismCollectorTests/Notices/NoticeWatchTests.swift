@@ -1,6 +1,7 @@
 import PrismConfig
 import PrismHTTP
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 import PrismTestSupport
 import Testing

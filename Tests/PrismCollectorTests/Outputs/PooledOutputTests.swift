@@ -1,4 +1,5 @@
 import PrismBase
+import PrismSQL
 import PrismTestSupport
 import Synchronization
 import Testing

@@ -1,5 +1,6 @@
 import Foundation
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 import PrismTestSupport
 import Testing

@@ -1,6 +1,7 @@
 import PrismBase
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 import PrismTestSupport
 import Testing

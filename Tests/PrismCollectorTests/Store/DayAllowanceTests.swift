@@ -1,5 +1,6 @@
 import PrismBase
 import PrismProtocol
+import PrismSQL
 import PrismTestSupport
 import Testing
 

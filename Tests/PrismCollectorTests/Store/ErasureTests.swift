@@ -3,6 +3,7 @@ import PrismBase
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismTestSupport
 import Testing
 

@@ -2,6 +2,7 @@ import Foundation
 import PrismBase
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismTestSupport
 import Testing
 

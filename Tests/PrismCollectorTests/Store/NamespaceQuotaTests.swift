@@ -4,6 +4,7 @@ import PrismConfig
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismTestSupport
 import Testing
 

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import PrismBase
 import PrismProtocol
+import PrismSQL
 import PrismTestSupport
 import Testing
 

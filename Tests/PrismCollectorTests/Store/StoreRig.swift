@@ -4,6 +4,7 @@ import PrismBase
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismTestSupport
 import Synchronization
 

@@ -1,3 +1,5 @@
+import PrismSQL
+
 /// A block from which reports are erased, and the block that takes its place.
 struct BlockErasure: Sendable {
   let former: BlockHead

@@ -2,6 +2,7 @@ import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 
 /// Deletes reports that are past the days of their rule (docs/collector.md, "Retention"), some blocks a step.
 ///

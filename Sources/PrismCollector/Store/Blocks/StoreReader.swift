@@ -2,6 +2,7 @@ import Dispatch
 import PrismBase
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// Opens connections to a store for those who read it, and says what it is when one of them fails.

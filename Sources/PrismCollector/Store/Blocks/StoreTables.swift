@@ -1,5 +1,6 @@
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// The tables of blocks, payloads and senders of one store, within a transaction.

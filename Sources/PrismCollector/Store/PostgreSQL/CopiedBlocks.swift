@@ -1,4 +1,5 @@
 import PrismPacket
+import PrismSQL
 import PrismSQLite
 
 /// Blocks and payloads in the form of COPY.

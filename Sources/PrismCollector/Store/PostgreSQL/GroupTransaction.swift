@@ -1,5 +1,6 @@
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 
 /// Takes one group of packets in one transaction (docs/collector.md, "PostgreSQL").
 struct GroupTransaction {

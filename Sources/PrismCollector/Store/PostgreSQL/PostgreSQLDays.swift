@@ -1,4 +1,5 @@
 import PrismConfig
+import PrismSQL
 import PrismSQLite
 
 /// The partitions: of blocks and payloads by the day on which they were received, of packet ids by the day on which they

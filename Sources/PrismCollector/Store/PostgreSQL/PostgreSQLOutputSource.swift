@@ -1,4 +1,5 @@
 import PrismBase
+import PrismSQL
 import PrismSQLite
 
 /// Reads for one output, on a connection and a queue of its own. The replica that holds the output's row of `outputs` reads.

@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismSQL
 
 // Changes of records and of blocks, on a connection of their own, so that no writer waits for packets.
 extension PostgreSQLPacketStore {

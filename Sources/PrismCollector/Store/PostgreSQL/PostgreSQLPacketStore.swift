@@ -2,6 +2,7 @@ import Glibc
 import PrismBase
 import PrismConfig
 import PrismPacket
+import PrismSQL
 
 /// Packets and reports in PostgreSQL, which any number of collectors share.
 ///

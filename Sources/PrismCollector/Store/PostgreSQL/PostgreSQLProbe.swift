@@ -1,5 +1,6 @@
 import PrismBase
 import PrismProtocol
+import PrismSQL
 
 /// Finds out whether the database commits again, on a connection and a queue of its own. Its commit may wait for a standby
 /// for as long as that is away: then it is the one connection that waits.

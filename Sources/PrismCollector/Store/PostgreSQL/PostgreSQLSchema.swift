@@ -1,4 +1,5 @@
 import PrismProtocol
+import PrismSQL
 
 /// The tables of a database on PostgreSQL (docs/collector.md, "PostgreSQL").
 ///
@@ -11,17 +12,13 @@ enum PostgreSQLSchema {
   static let firstVersion = 22
   static let blockBits: Int64 = 10
 
-  /// First numbers of this program's advisory locks with two numbers: "PR".
-  static let lockClass = 20_562
-  /// The same of locks of texts.
-  static let textLockClass = lockClass + 2
   enum Lock: Int {
     case migration = 1
     case upkeep = 2
     case output = 3
 
     /// Both numbers.
-    var key: String { "\(lockClass), \(rawValue)" }
+    var key: String { "\(PostgreSQLDriver.lockClass), \(rawValue)" }
   }
 
   /// Of an empty database: in the version that is the latest now.

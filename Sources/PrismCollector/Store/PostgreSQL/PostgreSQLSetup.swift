@@ -1,3 +1,5 @@
+public import PrismSQL
+
 /// Opens connections, and brings the schema to its version.
 public struct PostgreSQLSetup: Sendable {
   /// The reason why a database is not used.
@@ -122,5 +124,12 @@ public struct PostgreSQLSetup: Sendable {
       if case .refused(state: "42501") = error.kind { throw .noSchema(error.description) }
       throw .failed(error)
     }
+  }
+}
+
+extension PostgreSQLDriver {
+  /// - Parameter lasting: of a transaction; nil: as long as connecting.
+  convenience init(_ setup: PostgreSQLSetup, lasting: Duration? = nil) {
+    self.init(lasting: lasting ?? setup.deadline) { try setup.connect() }
   }
 }

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismSQL
 
 /// Makes and drops days and merges blocks, on a connection and a queue of its own. Of all replicas
 /// the one does a step that gets its advisory lock.
@@ -146,7 +147,7 @@ actor PostgreSQLUpkeep {
   }
 
   private static let blocks =
-    "SELECT pg_try_advisory_xact_lock(\(PostgreSQLSchema.textLockClass), hashtext('\(StoreTables.blocksLock)'))"
+    "SELECT pg_try_advisory_xact_lock(\(PostgreSQLDriver.textLockClass), hashtext('\(StoreTables.blocksLock)'))"
 
   /// Rewrites blocks, unless an erasure does, which may last.
   private func rewriteBlocks(_ body: (SQLStatements, StoreTables) throws -> Bool) throws -> Bool {

@@ -1,3 +1,4 @@
+import PrismSQL
 import PrismSQLite
 
 /// The dead letters of one output, within a transaction. A report that is deleted leaves its dead letter behind, until that is

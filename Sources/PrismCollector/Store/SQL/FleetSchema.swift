@@ -1,3 +1,4 @@
+import PrismSQL
 import PrismSQLite
 
 /// The tables of `FleetDatabase`, in the words of either database.

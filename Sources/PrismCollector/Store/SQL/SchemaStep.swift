@@ -1,3 +1,5 @@
+import PrismSQL
+
 /// One step of the databases' schema, each to the version behind it. PostgreSQL has all tables in one schema, and takes each
 /// step; of SQLite's files each takes its own.
 struct SchemaStep: Sendable {

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismSQL
 import PrismSQLite
 
 /// The database of a store: opened when it is used, opened again after a failure, replaced after damage.

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismSQL
 import PrismSQLite
 import PrismSalvage
 

@@ -1,4 +1,5 @@
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// A database that was set aside. SQLite reads as much of it as it can: around pages that it can't read, and by the

@@ -1,5 +1,6 @@
 import PrismPacket
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// An open `collector.db`, for the one queue that owns it: what is done within its transactions.

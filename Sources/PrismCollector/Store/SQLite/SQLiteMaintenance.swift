@@ -1,6 +1,7 @@
 import PrismBase
 import PrismConfig
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// The maintenance that is due in a database, one slice a call. Between two slices packets are taken.

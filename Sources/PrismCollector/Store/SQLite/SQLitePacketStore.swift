@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismSQL
 import PrismSQLite
 import Synchronization
 

@@ -1,4 +1,5 @@
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 import Synchronization
 

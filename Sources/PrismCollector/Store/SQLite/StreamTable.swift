@@ -1,4 +1,5 @@
 import PrismProtocol
+import PrismSQL
 import PrismSQLite
 
 /// The tables `streams` and `packets` of `collector.db`: each sender's stream of packets, and the ids of its packets.

@@ -1,6 +1,7 @@
 /// Why PostgreSQL did not do as it was asked.
 public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
-  enum Kind: Equatable {
+  /// How it failed, and what is known of the last statement.
+  public enum Kind: Equatable, Sendable {
     /// The server refused, with a SQLSTATE (PostgreSQL's manual, appendix A).
     case refused(state: String)
     /// The connection could not be made, or was lost. The last statement may have been executed.
@@ -11,11 +12,16 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
     case unconfirmed
   }
 
-  let kind: Kind
+  /// How it failed.
+  public let kind: Kind
   /// PostgreSQL's own words, without a row's content.
-  let message: String
+  public let message: String
   /// A constraint of the table refused a row; false: there is no such constraint.
-  var isOfConstraint = false
+  public var isOfConstraint = false
+
+  public init(kind: Kind, message: String, isOfConstraint: Bool = false) {
+    (self.kind, self.message, self.isOfConstraint) = (kind, message, isOfConstraint)
+  }
 
   /// One line for the log and `/readyz`.
   public var description: String {
@@ -28,7 +34,7 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
   }
 
   /// Runs what throws this error only, or fails by a database that is not as it must be.
-  static func only<Result>(_ body: () throws -> Result) throws(PostgreSQLError) -> Result {
+  public static func only<Result>(_ body: () throws -> Result) throws(PostgreSQLError) -> Result {
     do { return try body() } catch let error as PostgreSQLError { throw error } catch {
       throw PostgreSQLError(kind: .lost, message: "\(error)")
     }
@@ -40,7 +46,7 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
   }
 
   /// Whether the connection must not be used any more.
-  var endsConnection: Bool {
+  public var endsConnection: Bool {
     switch kind {
     case .lost, .late, .unconfirmed: true
     // Ends of the session (57P), and a server that turned into a standby.
@@ -49,17 +55,17 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
   }
 
   /// A deadlock or a serialization failure: the same transaction may succeed at once.
-  var isTransient: Bool { state == "40001" || state == "40P01" }
+  public var isTransient: Bool { state == "40001" || state == "40P01" }
 
   /// There is no partition for the row (23514 without a CHECK), or a table was dropped while it was looked for.
-  var isDayMissing: Bool { state == "23514" && !isOfConstraint || state == "42P01" }
+  public var isDayMissing: Bool { state == "23514" && !isOfConstraint || state == "42P01" }
 
   /// The table or its schema is missing.
-  var isTableMissing: Bool { state == "42P01" || state == "3F000" }
+  public var isTableMissing: Bool { state == "42P01" || state == "3F000" }
 
   /// The database can't hold what it was given: a character that no text has, or a value over one of its limits. Or a constraint
   /// of its owner refuses it, or a trigger (`RAISE EXCEPTION`).
-  var isRejection: Bool {
+  public var isRejection: Bool {
     guard let state, !isDayMissing else { return false }
     return state == "P0001" || ["22", "23", "44", "54"].contains(state.prefix(2))
   }

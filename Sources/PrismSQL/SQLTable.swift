@@ -1,7 +1,8 @@
 /// A table whose columns both databases have. A column is its name and its kind, with `!` where it is never NULL, and
 /// `=0` where that is the value of rows that do not name it.
-struct SQLTable: Sendable {
-  enum Kind: String {
+public struct SQLTable: Sendable {
+  /// The kind of a column's values.
+  public enum Kind: String, Sendable {
     case text, bigint, bytes
     /// A number that the database gives, and never gives again. It is the key.
     case identity
@@ -24,14 +25,17 @@ struct SQLTable: Sendable {
       }
     }
   }
-  typealias Column = (name: String, kind: Kind, isRequired: Bool, isZero: Bool)
+  /// A column, taken apart.
+  public typealias Column = (name: String, kind: Kind, isRequired: Bool, isZero: Bool)
 
-  let name: String
-  let columns: [Column]
+  /// Of the table.
+  public let name: String
+  /// In their order.
+  public let columns: [Column]
   private let key: String?
 
   /// - Parameter key: the columns of the primary key; nil: an identity.
-  init(_ name: String, _ columns: [String], key: String?) {
+  public init(_ name: String, _ columns: [String], key: String?) {
     (self.name, self.key) = (name, key)
     self.columns = columns.map { column in
       let words = column.split(separator: " ")
@@ -41,8 +45,10 @@ struct SQLTable: Sendable {
     }
   }
 
-  var sqlite: String { statement(\.ofSQLite) }
-  var postgreSQL: String { statement(\.ofPostgreSQL) }
+  /// `CREATE TABLE` for SQLite.
+  public var sqlite: String { statement(\.ofSQLite) }
+  /// `CREATE TABLE` for PostgreSQL.
+  public var postgreSQL: String { statement(\.ofPostgreSQL) }
 
   private func statement(_ type: (Kind) -> String) -> String {
     let lines = columns.map {

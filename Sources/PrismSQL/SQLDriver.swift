@@ -1,7 +1,7 @@
-import PrismSQLite
+public import PrismSQLite
 
 /// Statements that SQLite and PostgreSQL both read, within one transaction. Parameters are `$1` and on, numbers are `bigint`.
-protocol SQLDriver: AnyObject {
+public protocol SQLDriver: AnyObject {
   /// Where the tables are not the same.
   var dialect: SQLDialect { get }
   /// Reports with ids from this one on are not final: an open transaction may still fill them. Asked before a transaction.
@@ -19,39 +19,49 @@ protocol SQLDriver: AnyObject {
   func description(of error: any Error) -> String
 }
 
-enum SQLDialect { case sqlite, postgreSQL }
+/// Which of the two databases.
+public enum SQLDialect: Sendable { case sqlite, postgreSQL }
 
 /// A row of a statement whose columns are an enumeration.
-struct SQLRow<Column: SQLiteColumn> {
-  let values: [SQLValue]
+public struct SQLRow<Column: SQLiteColumn> {
+  /// In the columns' order.
+  public let values: [SQLValue]
 
-  subscript(column: Column) -> SQLValue { values[Int(column.index)] }
+  @inlinable init(values: [SQLValue]) { self.values = values }
+
+  /// The value of a column.
+  @inlinable public subscript(column: Column) -> SQLValue { values[Int(column.index)] }
 
   /// nil: NULL.
-  func integer(_ column: Column) -> Int64? { if case .integer(let value) = self[column] { value } else { nil } }
+  @inlinable public func integer(_ column: Column) -> Int64? {
+    if case .integer(let value) = self[column] { value } else { nil }
+  }
   /// 0 for NULL.
-  func int64(_ column: Column) -> Int64 { integer(column) ?? 0 }
+  @inlinable public func int64(_ column: Column) -> Int64 { integer(column) ?? 0 }
   /// 0 for NULL.
-  func int(_ column: Column) -> Int { Int(int64(column)) }
+  @inlinable public func int(_ column: Column) -> Int { Int(int64(column)) }
   /// nil: NULL.
-  func string(_ column: Column) -> String? {
+  @inlinable public func string(_ column: Column) -> String? {
     if case .text(let bytes) = self[column] { String(decoding: bytes, as: UTF8.self) } else { nil }
   }
   /// Empty for NULL.
-  func text(_ column: Column) -> String { string(column) ?? "" }
+  @inlinable public func text(_ column: Column) -> String { string(column) ?? "" }
   /// Empty for NULL.
-  func bytes(_ column: Column) -> [UInt8] { if case .blob(let bytes) = self[column] { bytes } else { [] } }
+  @inlinable public func bytes(_ column: Column) -> [UInt8] {
+    if case .blob(let bytes) = self[column] { bytes } else { [] }
+  }
 }
 
 // MARK: SQLite
 
 /// One SQLite file, which other connections and processes use at the same time.
-final class SQLiteDriver: SQLDriver {
-  let connection: SQLiteConnection
+public final class SQLiteDriver: SQLDriver {
+  /// Its owner may use it between two transactions.
+  public let connection: SQLiteConnection
   private let name: String
   private let statements: SQLiteStatements
 
-  init(path: String) throws {
+  public init(path: String) throws {
     name = String(path.split(separator: "/").last ?? "")
     connection = try SQLiteConnection(.init(path: path))
     statements = SQLiteStatements(connection)
@@ -59,23 +69,23 @@ final class SQLiteDriver: SQLDriver {
   }
 
   /// - Parameter connection: whose owner begins and ends the transactions.
-  init(_ connection: SQLiteConnection) {
+  public init(_ connection: SQLiteConnection) {
     (self.connection, name) = (connection, "collector.db")
     statements = SQLiteStatements(connection)
   }
 
-  var dialect: SQLDialect { .sqlite }
+  public var dialect: SQLDialect { .sqlite }
   /// There is one writer at a time.
-  func horizon() -> Int64 { .max }
-  func begin(isWriting: Bool) throws { try connection.execute(isWriting ? "BEGIN IMMEDIATE" : "BEGIN") }
-  func commit() throws { try connection.execute("COMMIT") }
-  func rollBack() { connection.rollBack() }
+  public func horizon() -> Int64 { .max }
+  public func begin(isWriting: Bool) throws { try connection.execute(isWriting ? "BEGIN IMMEDIATE" : "BEGIN") }
+  public func commit() throws { try connection.execute("COMMIT") }
+  public func rollBack() { connection.rollBack() }
   /// There is one writer at a time.
-  func lock(_ text: String, isShared: Bool) {}
+  public func lock(_ text: String, isShared: Bool) {}
 
-  func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]] {
+  public func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]] {
     try statements.prepare(sql).rows(values)
   }
 
-  func description(of error: any Error) -> String { "\(name): \(error)" }
+  public func description(of error: any Error) -> String { "\(name): \(error)" }
 }

@@ -1,36 +1,39 @@
 import CPostgreSQL
 import PrismBase
-import PrismSQLite
+public import PrismSQLite
 
 /// A connection to PostgreSQL that is made with the first transaction, and again after it was lost.
-final class PostgreSQLDriver: SQLDriver {
-  static let readingMode = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+public final class PostgreSQLDriver: SQLDriver {
+  /// First numbers of this program's advisory locks with two numbers: "PR".
+  public static let lockClass = 20_562
+  /// The same of locks of texts.
+  public static let textLockClass = lockClass + 2
+  private static let readingMode = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
   /// nil: the connection's owner begins and ends the transactions.
-  private let setup: PostgreSQLSetup?
+  private let open: (() throws -> PostgreSQLConnection)?
   private let lasting: Duration
   private var connection: PostgreSQLConnection?
   private var by: Deadline
 
-  let dialect = SQLDialect.postgreSQL
+  public let dialect = SQLDialect.postgreSQL
 
-  /// - Parameters:
-  ///   - setup: its deadline is of connecting.
-  ///   - lasting: of a transaction; nil: as long as connecting.
-  init(_ setup: PostgreSQLSetup, lasting: Duration? = nil) {
-    (self.setup, self.lasting, by) = (setup, lasting ?? setup.deadline, Deadline(setup.deadline))
+  /// - Parameter lasting: of a transaction.
+  public init(lasting: Duration, _ open: @escaping () throws -> PostgreSQLConnection) {
+    (self.open, self.lasting, by) = (open, lasting, Deadline(lasting))
   }
 
-  init(_ connection: PostgreSQLConnection, by deadline: Deadline) {
-    (setup, lasting, self.connection, by) = (nil, .zero, connection, deadline)
+  public init(_ connection: PostgreSQLConnection, by deadline: Deadline) {
+    (open, lasting, self.connection, by) = (nil, .zero, connection, deadline)
   }
 
   /// Of the transaction before, as far as is known.
-  var isConnected: Bool { connection != nil }
+  public var isConnected: Bool { connection != nil }
 
-  func close() { connection = nil }
+  /// The next transaction makes a connection.
+  public func close() { connection = nil }
 
-  func horizon() throws -> Int64 {
+  public func horizon() throws -> Int64 {
     try first { connection in
       guard case .integer(let id) = try connection.query("SELECT prism_horizon()", [], by: by).value(0, 0) else {
         return 0
@@ -40,12 +43,12 @@ final class PostgreSQLDriver: SQLDriver {
   }
 
   private func connect() throws {
-    guard let setup else { return }
-    connection = try connection ?? setup.connect()
+    guard let open else { return }
+    connection = try connection ?? open()
     by = Deadline(lasting)
   }
 
-  func begin(isWriting: Bool) throws {
+  public func begin(isWriting: Bool) throws {
     try first { connection in try connection.begin(isWriting ? "" : Self.readingMode, by: by) }
   }
 
@@ -61,14 +64,14 @@ final class PostgreSQLDriver: SQLDriver {
     }
   }
 
-  func commit() throws { try keeping { connection in try connection.commit(by: by) } }
+  public func commit() throws { try keeping { connection in try connection.commit(by: by) } }
 
-  func rollBack() {
+  public func rollBack() {
     guard let connection, connection.isInTransaction else { return }
     do { try connection.execute("ROLLBACK", by: by) } catch { self.connection = nil }
   }
 
-  func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]] {
+  public func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]] {
     try keeping { connection in
       let result = try connection.query(sql, values.map(\.sqlValue.ofPostgreSQL), by: by)
       return (0..<result.count).map { row in (0..<result.columns).map { result.value(row, $0) } }
@@ -76,13 +79,13 @@ final class PostgreSQLDriver: SQLDriver {
   }
 
   /// The second number of the advisory lock is a hash of the text.
-  func lock(_ text: String, isShared: Bool) throws {
+  public func lock(_ text: String, isShared: Bool) throws {
     _ = try rows(
       "SELECT pg_advisory_xact_lock\(isShared ? "_shared" : "")($1, hashtext($2))",
-      [PostgreSQLSchema.textLockClass, text])
+      [Self.textLockClass, text])
   }
 
-  func description(of error: any Error) -> String { "\(error)" }
+  public func description(of error: any Error) -> String { "\(error)" }
 
   /// - Throws: an error that ends the connection drops it.
   private func keeping<Result>(_ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
@@ -96,7 +99,7 @@ final class PostgreSQLDriver: SQLDriver {
 
 extension PostgreSQLConnection {
   /// The statements of a transaction that the connection's owner begins and ends.
-  func statements(by deadline: Deadline) -> SQLStatements {
+  public func statements(by deadline: Deadline) -> SQLStatements {
     SQLStatements(driver: PostgreSQLDriver(self, by: deadline))
   }
 }

@@ -2,7 +2,7 @@ import CPostgreSQL
 import Glibc
 
 /// The answer to a statement: rows in PostgreSQL's binary form. Columns are named by their position, from 0.
-final class PostgreSQLResult {
+public final class PostgreSQLResult {
   let pointer: OpaquePointer
 
   init(_ pointer: OpaquePointer) { self.pointer = pointer }
@@ -11,7 +11,8 @@ final class PostgreSQLResult {
   var status: ExecStatusType { PQresultStatus(pointer) }
   /// `COMMIT`, or `ROLLBACK` for the commit of a transaction that had failed.
   var command: String { String(cString: PQcmdStatus(pointer)) }
-  var count: Int { Int(PQntuples(pointer)) }
+  /// Of rows.
+  public var count: Int { Int(PQntuples(pointer)) }
 
   var error: PostgreSQLError {
     let state = prism_pq_state(pointer).map { String(cString: $0) } ?? ""
@@ -25,22 +26,25 @@ final class PostgreSQLResult {
       isOfConstraint: constraint != nil)
   }
 
-  func isNull(_ row: Int, _ column: Int) -> Bool { PQgetisnull(pointer, Int32(row), Int32(column)) == 1 }
+  /// Whether the value is NULL.
+  public func isNull(_ row: Int, _ column: Int) -> Bool { PQgetisnull(pointer, Int32(row), Int32(column)) == 1 }
 
   /// - Returns: the value's bytes, which live as long as the result; empty for NULL.
-  func bytes(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer {
+  public func bytes(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer {
     let count = Int(PQgetlength(pointer, Int32(row), Int32(column)))
     return UnsafeRawBufferPointer(start: PQgetvalue(pointer, Int32(row), Int32(column)), count: count)
   }
 
-  func text(_ row: Int, _ column: Int) -> String { String(decoding: bytes(row, column), as: UTF8.self) }
+  /// Empty for NULL.
+  public func text(_ row: Int, _ column: Int) -> String { String(decoding: bytes(row, column), as: UTF8.self) }
 
   /// Of `int4` and `int8`; 0 for NULL.
-  func int(_ row: Int, _ column: Int) -> Int64 {
+  public func int(_ row: Int, _ column: Int) -> Int64 {
     let bytes = bytes(row, column)
     let value = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     return bytes.count == 4 ? Int64(Int32(truncatingIfNeeded: value)) : Int64(bitPattern: value)
   }
 
-  func bool(_ row: Int, _ column: Int) -> Bool { bytes(row, column).first == 1 }
+  /// false for NULL.
+  public func bool(_ row: Int, _ column: Int) -> Bool { bytes(row, column).first == 1 }
 }

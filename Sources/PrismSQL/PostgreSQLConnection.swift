@@ -6,7 +6,7 @@ import PrismBase
 ///
 /// Nothing is ever cancelled: a commit that waits for a standby would end with success. A call that is late closes the
 /// socket and leaves the outcome open.
-final class PostgreSQLConnection {
+public final class PostgreSQLConnection {
   /// Warnings since they were last asked for.
   private final class Notices {
     var warning: String?
@@ -15,13 +15,13 @@ final class PostgreSQLConnection {
   private let handle: OpaquePointer
   private let notices = Notices()
   /// Statements that begin each transaction: a pool of connections in between may give each to another session.
-  var transactionSettings: [String] = []
+  public var transactionSettings: [String] = []
 
   /// Of the session that libpq began. It differs from `pg_backend_pid()` behind a pool.
-  var backendID: Int64 { Int64(PQbackendPID(handle)) }
+  public var backendID: Int64 { Int64(PQbackendPID(handle)) }
 
   /// - Throws: `lost`, `late`, or what the server refuses (a wrong password, a database that is not there).
-  init(_ target: PostgreSQLTarget, by deadline: Deadline) throws(PostgreSQLError) {
+  public init(_ target: PostgreSQLTarget, by deadline: Deadline) throws(PostgreSQLError) {
     let parameters = target.parameters
     let keywords = parameters.map { strdup($0.keyword) } + [nil]
     let values = parameters.map { strdup($0.value) } + [nil]
@@ -65,14 +65,14 @@ final class PostgreSQLConnection {
 
   /// Executes statements without parameters. - Returns: the last one's result.
   @discardableResult
-  func execute(_ sql: String, by deadline: Deadline) throws(PostgreSQLError) -> PostgreSQLResult? {
+  public func execute(_ sql: String, by deadline: Deadline) throws(PostgreSQLError) -> PostgreSQLResult? {
     guard PQsendQuery(handle, sql) == 1 else { throw lost() }
     return try finish(deadline)
   }
 
   /// Executes one statement. - Parameter parameters: in PostgreSQL's text form; nil is NULL.
   /// - Returns: rows in binary form.
-  func query(_ sql: String, _ parameters: [String?] = [], by deadline: Deadline) throws(PostgreSQLError)
+  public func query(_ sql: String, _ parameters: [String?] = [], by deadline: Deadline) throws(PostgreSQLError)
     -> PostgreSQLResult
   {
     guard send(sql, parameters), let result = try finish(deadline) else { throw lost() }
@@ -87,7 +87,7 @@ final class PostgreSQLConnection {
   }
 
   /// Begins a transaction and executes its first statement in one round trip. - Returns: the statement's rows, in binary form.
-  func begin(
+  public func begin(
     with sql: String, _ parameters: [String?], by deadline: Deadline
   ) throws(PostgreSQLError) -> PostgreSQLResult {
     guard PQenterPipelineMode(handle) == 1 else { throw lost() }
@@ -116,7 +116,7 @@ final class PostgreSQLConnection {
   }
 
   /// Commits. - Throws: `unconfirmed` where the server warns of it; `lost` and `late` leave the outcome open.
-  func commit(by deadline: Deadline) throws(PostgreSQLError) {
+  public func commit(by deadline: Deadline) throws(PostgreSQLError) {
     notices.warning = nil
     let result = try execute("COMMIT", by: deadline)
     if let warning = notices.warning { throw PostgreSQLError(kind: .unconfirmed, message: warning) }
@@ -125,14 +125,16 @@ final class PostgreSQLConnection {
     }
   }
 
-  func begin(_ mode: String = "", by deadline: Deadline) throws(PostgreSQLError) {
+  /// Begins a transaction. - Parameter mode: what follows `BEGIN`.
+  public func begin(_ mode: String = "", by deadline: Deadline) throws(PostgreSQLError) {
     try execute("BEGIN \(mode);" + transactionSettings.joined(separator: ";"), by: deadline)
   }
 
-  var isInTransaction: Bool { PQtransactionStatus(handle) != PQTRANS_IDLE }
+  /// Also one that failed.
+  public var isInTransaction: Bool { PQtransactionStatus(handle) != PQTRANS_IDLE }
 
   /// Runs `body` in a transaction. A failure rolls back; the connection can be used again unless the error ends it.
-  func transaction<Result>(
+  public func transaction<Result>(
     _ mode: String = "", by deadline: Deadline, _ body: () throws(PostgreSQLError) -> Result
   ) throws(PostgreSQLError) -> Result {
     try committing(by: deadline) { () throws(PostgreSQLError) in
@@ -142,7 +144,7 @@ final class PostgreSQLConnection {
   }
 
   /// The same of a transaction that `body` begins.
-  func committing<Result>(
+  public func committing<Result>(
     by deadline: Deadline, _ body: () throws(PostgreSQLError) -> Result
   ) throws(PostgreSQLError) -> Result {
     do throws(PostgreSQLError) {
@@ -159,7 +161,7 @@ final class PostgreSQLConnection {
   // MARK: COPY
 
   /// Copies rows into a table. - Parameter sql: `COPY … FROM STDIN`.
-  func copy(_ sql: String, _ rows: inout CopyRows, by deadline: Deadline) throws(PostgreSQLError) {
+  public func copy(_ sql: String, _ rows: inout CopyRows, by deadline: Deadline) throws(PostgreSQLError) {
     guard PQsendQuery(handle, sql) == 1 else { throw lost() }
     try flush(deadline)
     guard let result = try nextResult(deadline) else { throw lost() }
@@ -241,11 +243,11 @@ final class PostgreSQLConnection {
 }
 
 /// When a call to the database must have ended.
-struct Deadline: Sendable {
+public struct Deadline: Sendable {
   private let at: Duration
 
   /// - Parameter interval: from now.
-  init(_ interval: Duration) { at = SystemTime().uptime + interval }
+  public init(_ interval: Duration) { at = SystemTime().uptime + interval }
 
   /// 0 when it passed, for `poll`.
   var millisecondsLeft: Int32 {

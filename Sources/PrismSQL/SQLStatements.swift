@@ -1,29 +1,33 @@
-import PrismSQLite
+public import PrismSQLite
 
 /// The statements of one transaction, in SQL that both databases read.
-struct SQLStatements {
-  let driver: any SQLDriver
+public struct SQLStatements {
+  /// The database that carries them out.
+  public let driver: any SQLDriver
   /// Ids from this one on are not final: an open transaction may still fill them.
-  var horizon: Int64 = .max
+  public let horizon: Int64
 
   /// Rows of one statement at most: few different texts are prepared.
   private static let chunks = [128, 16, 1]
 
+  public init(driver: any SQLDriver, horizon: Int64 = .max) { (self.driver, self.horizon) = (driver, horizon) }
+
   /// - Parameter sql: what follows `SELECT` and the columns.
-  func rows<Column: SQLiteColumn>(
+  @inlinable public func rows<Column: SQLiteColumn>(
     of columns: Column.Type, _ sql: String, _ values: [any SQLConvertible] = []
   ) throws -> [SQLRow<Column>] {
     try driver.rows("SELECT \(Column.list) \(sql)", values).map { SQLRow(values: $0) }
   }
 
-  func first<Column: SQLiteColumn>(
+  /// The first of them; nil: there is no row.
+  @inlinable public func first<Column: SQLiteColumn>(
     of columns: Column.Type, _ sql: String, _ values: [any SQLConvertible] = []
   ) throws -> SQLRow<Column>? { try rows(of: columns, sql, values).first }
 
   /// The rows of a table that has one of these keys each. - Parameters:
   ///   - key: the columns that are compared with the keys.
   ///   - condition: of the table's rows, in which parameters begin at `$1`.
-  func rows<Column: SQLiteColumn>(
+  public func rows<Column: SQLiteColumn>(
     of columns: Column.Type, from table: String, key: [String], in keys: [[any SQLConvertible]],
     where condition: String, _ values: [any SQLConvertible]
   ) throws -> [SQLRow<Column>] {
@@ -41,18 +45,19 @@ struct SQLStatements {
   }
 
   /// Inserts rows. - Parameter conflict: what follows `ON CONFLICT`.
-  func insert<Column: SQLiteColumn>(
+  public func insert<Column: SQLiteColumn>(
     _ columns: Column.Type, into table: String, rows: [[any SQLConvertible]], onConflict conflict: String = ""
   ) throws {
     try insert(columns, into: table, rows: rows, onConflict: conflict, returning: nil as Column.Type?) { _ in }
   }
 
-  func insert<Column: SQLiteColumn>(
+  /// Inserts one row.
+  public func insert<Column: SQLiteColumn>(
     _ columns: Column.Type, into table: String, _ values: [any SQLConvertible], onConflict conflict: String = ""
   ) throws { try insert(columns, into: table, rows: [values], onConflict: conflict) }
 
   /// - Parameter take: gets the columns of each row as it is then, in any order.
-  func insert<Column: SQLiteColumn, Returned: SQLiteColumn>(
+  public func insert<Column: SQLiteColumn, Returned: SQLiteColumn>(
     _ columns: Column.Type, into table: String, rows: [[any SQLConvertible]], onConflict conflict: String = "",
     returning returned: Returned.Type?, _ take: (SQLRow<Returned>) -> Void
   ) throws {
@@ -82,7 +87,7 @@ struct SQLStatements {
   }
 
   /// - Returns: the rows that a statement returns that ends with `RETURNING 1`.
-  @discardableResult func run(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int {
+  @discardableResult public func run(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int {
     try driver.rows(sql, values).count
   }
 
@@ -100,12 +105,12 @@ struct SQLStatements {
   }
 
   /// The first value of the first row; nil: there is no row, or the value is no number.
-  func integer(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int64? {
+  public func integer(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int64? {
     if case .integer(let value) = try driver.rows(sql, values).first?.first { value } else { nil }
   }
 
   /// The values of all rows, as texts; that of NULL is empty.
-  func texts(_ sql: String, _ values: [any SQLConvertible] = []) throws -> [[String]] {
+  public func texts(_ sql: String, _ values: [any SQLConvertible] = []) throws -> [[String]] {
     try driver.rows(sql, values).map { row in
       row.map { value in
         switch value {
@@ -119,14 +124,14 @@ struct SQLStatements {
   }
 
   /// The first value of the first row as a text; nil: there is no row.
-  func text(_ sql: String, _ values: [any SQLConvertible] = []) throws -> String? {
+  public func text(_ sql: String, _ values: [any SQLConvertible] = []) throws -> String? {
     try texts(sql, values).first?.first
   }
 }
 
 extension SQLiteColumn {
   /// For `ON CONFLICT`: the row that is there takes the new one's values.
-  static func replacing(_ key: Self...) -> String {
+  public static func replacing(_ key: Self...) -> String {
     let names = key.map(\.sqlName)
     let others = allCases.map(\.sqlName).filter { !names.contains($0) }
     return "(\(names.joined(separator: ", "))) DO UPDATE SET "

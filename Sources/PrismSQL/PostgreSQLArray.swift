@@ -1,6 +1,7 @@
 /// Arrays of one dimension: in text form as a parameter, in binary form in a result.
-enum PostgreSQLArray {
-  static func text(_ values: [String?]) -> String {
+public enum PostgreSQLArray {
+  /// `{"a",NULL}`.
+  public static func text(_ values: [String?]) -> String {
     var text = [UInt8(ascii: "{")]
     for (index, value) in values.enumerated() {
       if index > 0 { text.append(UInt8(ascii: ",")) }
@@ -20,7 +21,7 @@ enum PostgreSQLArray {
   }
 
   /// The numbers of a `bigint[]`: a head of 20 bytes, then a length and a number each.
-  static func numbers(_ bytes: UnsafeRawBufferPointer) -> [Int64] {
+  public static func numbers(_ bytes: UnsafeRawBufferPointer) -> [Int64] {
     stride(from: 20, to: bytes.count, by: 12).map { at in
       Int64(bitPattern: bytes[at + 4..<at + 12].reduce(0) { $0 << 8 | UInt64($1) })
     }

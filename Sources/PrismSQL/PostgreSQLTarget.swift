@@ -55,7 +55,7 @@ public struct PostgreSQLTarget: Sendable, Equatable {
   }
 
   /// The words for the operator of a connection whose server is not verified; nil: it is verified, or on this machine.
-  var tlsWarning: String? {
+  public var tlsWarning: String? {
     guard let networkTLS, networkTLS != Self.verifiedTLS else { return nil }
     return "the database is reached over a network with sslmode=\(networkTLS), which does not verify its server; "
       + "use sslmode=\(Self.verifiedTLS) with sslrootcert=FILE"
