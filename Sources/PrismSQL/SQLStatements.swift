@@ -94,7 +94,7 @@ public struct SQLStatements {
   /// Past `countMax` rows, an owner of most loses its own: one's many rows take no other's place.
   /// - Parameter owner: the column that says whose a row is.
   /// - Parameter order: in which an owner's rows are kept, the first ones for longest.
-  func trim(_ table: String, to countMax: Int, key: String, of owner: String, by order: String) throws {
+  public func trim(_ table: String, to countMax: Int, key: String, of owner: String, by order: String) throws {
     guard let count = try integer("SELECT count(*) FROM \(table)"), count > countMax else { return }
     try run(
       """

@@ -27,6 +27,15 @@ struct JSONWritingTests {
     #expect(!quoted.contains { $0 < 32 || $0 == 127 })
   }
 
+  @Test("so it is for many of them, one after the other", arguments: [1, 63, 64, 65, 1000])
+  func runs(count: Int) throws {
+    for byte in [0, 10, 34, 127] as [UInt8] {
+      for text in [[UInt8](repeating: byte, count: count), [0x61] + [UInt8](repeating: byte, count: count) + [0x62]] {
+        #expect(try JSONValue(parsing: Self.quoted(text)).string == String(decoding: text, as: UTF8.self))
+      }
+    }
+  }
+
   @Test("so it is for any bytes; what is no UTF-8 becomes U+FFFD") func randomBytes() throws {
     var random = SeededRandom(seed: SeededRandom.announcedSeed("JSONWritingTests"))
     for _ in 0..<5_000 {

@@ -15,25 +15,15 @@ extension [UInt8] {
     append(.quote)
   }
 
-  /// Of the bytes of ASCII, as they are in a string.
-  private static let escapes = (0..<128 as Range<UInt8>).map { byte -> [UInt8] in
-    switch byte {
-    case .quote, .backslash: return [.backslash, byte]
-    case UInt8(ascii: "\n"): return Array("\\n".utf8)
-    default:
-      var escape = Array("\\u00".utf8)
-      escape.appendHex(byte)
-      return escape
-    }
-  }
-
-  /// Runs without an escape are copied at once.
+  /// Runs without an escape are copied at once. Behind one there may be many: some bytes are looked at one by one.
   private mutating func appendEscaped(_ text: Span<UInt8>) {
     var copied = 0
     while let index = text.firstEscape(from: copied) {
       append(copying: text, copied..<index)
-      copied = index + 1
-      append(contentsOf: Self.escapes[Int(text[index])])
+      copied = Swift.min(index + 64, text.count)
+      var piece = EscapedPiece()
+      for index in index..<copied { piece.append(escaping: text[index]) }
+      append(copying: piece.bytes.span, 0..<piece.count)
     }
     append(copying: text, copied..<text.count)
   }
@@ -56,6 +46,35 @@ extension [UInt8] {
     } else {
       append(contentsOf: (number.isNaN ? #""NaN""# : number > 0 ? #""Infinity""# : #""-Infinity""#).utf8)
     }
+  }
+}
+
+/// At most 64 bytes with their escapes.
+private struct EscapedPiece {
+  private(set) var bytes = InlineArray<384, UInt8>(repeating: 0)
+  private(set) var count = 0
+
+  private mutating func append(_ byte: UInt8) {
+    bytes[count] = byte
+    count += 1
+  }
+
+  mutating func append(escaping byte: UInt8) {
+    switch byte {
+    case .quote, .backslash: append(.backslash)
+    case UInt8(ascii: "\n"):
+      append(.backslash)
+      return append(UInt8(ascii: "n"))
+    case 0..<0x20, 0x7F:
+      append(.backslash)
+      append(UInt8(ascii: "u"))
+      append(UInt8(ascii: "0"))
+      append(UInt8(ascii: "0"))
+      append(Hex.digit(of: byte >> 4))
+      return append(Hex.digit(of: byte))
+    default: break
+    }
+    append(byte)
   }
 }
 
