@@ -10,15 +10,22 @@ import Testing
   private static func stored(
     _ members: String, payload: [UInt8]? = nil, isUploaded: Bool = false
   ) throws -> (meta: JSONValue, payload: [UInt8]?) {
+    var mending = Mending()
+    mending.cuts = true
+    let source = SubmissionSource(peer: AdmissionSupport.peer, mending: mending, sessionID: "s")
+    let report = Submission(
+      "order", in: "shop", members: Array(members.utf8).span, payload: payload, from: source)
+    return try stored(report, isUploaded: isUploaded)
+  }
+
+  private static func stored(
+    _ report: Submission, isUploaded: Bool
+  ) throws -> (meta: JSONValue, payload: [UInt8]?) {
     let snapshot = AdmissionSupport.snapshot {
       let order = MonitoredType(ReportType("order")!, isUploadPayload: isUploaded)
       $0.namespaces[AdmissionSupport.shop]?.monitorList = [order]
       $0.namespaces[AdmissionSupport.shop]?.maxBodyBytes = bodyMax
     }
-    var mending = Mending()
-    mending.cuts = true
-    let source = SubmissionSource(peer: AdmissionSupport.peer, mending: mending, sessionID: "s")
-    let report = Submission("order", in: "shop", members: Array(members.utf8).span, payload: payload, from: source)
     var group = SubmittedGroup(SubmissionGroup([report], userID: 1, isReserved: true))
     var turn = WorkTurn.unbounded
     let isDone = group.admit(
@@ -70,5 +77,21 @@ import Testing
     #expect(meta["level"] == "error" && (meta["TRUNCATED"] != nil) == (textBytes > 20))
     #expect(payload?.count == (bytes > Self.bodyMax ? nil : bytes))
     #expect(meta["PAYLOAD_LEFT_OUT"]?.int == (bytes > Self.bodyMax ? bytes : nil))
+  }
+
+  @Test("of any type it is reduced as it comes, and its text comes whole", arguments: [true, false])
+  func reduced(isKnown: Bool) throws {
+    let text = [UInt8](repeating: 1, count: 100_000)
+    let members = #""level":"error","log":"\#(String(repeating: #"\u0001"#, count: text.count))","n":1"#
+    var mending = Mending()
+    (mending.cuts, mending.otherType, mending.otherMembers) = (true, ReportType("order"), Array(#""TAG":"x""#.utf8))
+    let source = SubmissionSource(peer: AdmissionSupport.peer, mending: mending, sessionID: "s")
+    let report = Submission(
+      isKnown ? "order" : "unknown", in: "shop", members: Array(members.utf8).span, from: source)
+    #expect(report.bytes < members.utf8.count / 2)
+    let (meta, payload) = try Self.stored(report, isUploaded: true)
+    #expect(meta["level"] == "error" && meta["n"] == 1 && meta["TAG"]?.string == (isKnown ? nil : "x"))
+    let kept = try #require(meta["log"]?.string?.utf8.count)
+    #expect(meta["TRUNCATED"]?.int == text.count - kept && meta["PAYLOAD_FIELD"] == "log" && payload == text)
   }
 }

@@ -24,8 +24,6 @@ public struct Mending: Sendable {
 
   /// Bytes that are left for the common information of the row, by attempt.
   private static let reservedBytes = [512, 2048, 5120]
-  /// More than that is not read as JSON: a tree takes many times its bytes.
-  private static let readBytesMax = 256 * 1024
 
   /// The same report as it can be taken. - Parameter attempt: the number of cuts before.
   /// - Returns: nil if the refusal stays.
@@ -52,17 +50,16 @@ public struct Mending: Sendable {
   }
 
   private func cut(_ submission: Submission, bytesMax: Int, payloadBytesMax: Int) -> Submission? {
-    let members = submission.membersRange
-    let input = submission.text.span
-    let reduced = ReducedMembers(input, members, bytesMax: Self.readBytesMax, stringBytesMax: Limits.metaBytesMax)
-    guard let reduced, let came = try? JSONValue(parsingMembers: reduced.text, allowsDuplicateKeys: true) else {
+    let isUploaded = payloadBytesMax > 0
+    var reduced = submission.reduced
+    reduced?.members = Array(submission.members)
+    reduced = reduced ?? ReducedMeta(submission.text.span, submission.membersRange, hasContent: isUploaded)
+    guard let reduced, let came = try? JSONValue(parsingMembers: reduced.members, allowsDuplicateKeys: true) else {
       return nil
     }
     let tree = JSONValue.object((came.object ?? []).filter { !marks || $0.key != MendedMeta.marker })
-    // The whole of one long text is the payload as it is.
-    let text = reduced.longest.flatMap { payloadBytesMax > 0 && 2 * $0.value.range.count > members.count ? $0 : nil }
-    let named = text.map {
-      "\(JSONValue.object([.init(Self.payloadKey, .string($0.key.string(in: input)))]).text.dropFirst().dropLast()),"
+    let named = (isUploaded ? reduced.key : nil).map {
+      "\(JSONValue.object([.init(Self.payloadKey, .string($0))]).text.dropFirst().dropLast()),"
     }
     let before = (came[MendedMeta.marker]?.string ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
     let all = before.filter { $0 != "cut" } + ["cut"]
@@ -70,10 +67,45 @@ public struct Mending: Sendable {
     let room = bytesMax - (named ?? "").utf8.count - mark.utf8.count
     let shorter = MetaCut.cut(tree, textBytes: tree.bytes.count, bytesMax: room, lostBytes: reduced.lostBytes)
     var cut = submission.replacing(members: Array((named ?? "").utf8) + shorter + mark.utf8)
-    if payloadBytesMax > 0 { cut.attach(text?.value, of: submission, bytesMax: payloadBytesMax) }
+    if isUploaded { cut.attach(reduced.content, bytesMax: payloadBytesMax) }
     return cut
   }
 
   /// Names the field that became the payload.
   public static let payloadKey = "PAYLOAD_FIELD"
+}
+
+/// A meta without the long ends of its strings, and what it was.
+struct ReducedMeta: Sendable {
+  /// As JSON without braces, five quarters of `MendedMeta.readBytesMax` at most: a tree takes many times its bytes.
+  var members: [UInt8]
+  /// That were left out.
+  let lostBytes: Int
+  /// Of the meta as it came.
+  let bytes: Int
+  /// Of the one long text that `content` is; nil: it is the whole meta.
+  let key: String?
+  /// Empty without `hasContent`.
+  let content: [UInt8]
+
+  /// - Parameter range: of the members, without the braces around them. - Returns: nil for what is no JSON.
+  init?(_ input: Span<UInt8>, _ range: Range<Int>, hasContent: Bool) {
+    let (bytesMax, stringBytesMax) = (MendedMeta.readBytesMax, Limits.metaBytesMax)
+    guard let reduced = ReducedMembers(input, range, bytesMax: bytesMax, stringBytesMax: stringBytesMax) else {
+      return nil
+    }
+    (members, lostBytes, bytes) = (reduced.text, reduced.lostBytes, range.count + 2)
+    let text = reduced.longest.flatMap { hasContent && 2 * $0.value.range.count > range.count ? $0 : nil }
+    key = text.map { $0.key.string(in: input) }
+    var content: [UInt8] = []
+    if let text {
+      content.reserveCapacity(ReducedMembers.plainBytes(input, text.value.range))
+      text.value.append(from: input, to: &content)
+    } else if hasContent {
+      content.append(UInt8(ascii: "{"))
+      content.append(copying: input, range)
+      content.append(UInt8(ascii: "}"))
+    }
+    self.content = content
+  }
 }

@@ -15,6 +15,8 @@ public struct Submission: Sendable {
   private var typeEnd: Int
   private var idEnd: Int
   private(set) var payload: [UInt8]?
+  /// The meta is too large to be read, and was reduced as it came: on the thread of its input, so that no other user waits.
+  private(set) var reduced: ReducedMeta?
   /// Of a payload that there was no room for: the report says how many bytes are left out. 0: there is no such one.
   public var unreadBytes = 0
   let createdTime: Int64?
@@ -41,12 +43,17 @@ public struct Submission: Sendable {
     _ type: String, in namespace: String, members: Span<UInt8>, payload: [UInt8]? = nil, createdTime: Int64? = nil,
     reportID: ReportID? = nil, from source: SubmissionSource
   ) {
-    let id = reportID?.text ?? ""
-    self.init(namespace, type, id, metaBytes: members.count + 2, payload, createdTime, source) { text in
+    let isReduced = source.mending.cuts && members.count + 2 > Self.scannedBytesMax
+    var reduced = isReduced ? ReducedMeta(members, members.indices, hasContent: payload == nil) : nil
+    let kept = reduced?.members ?? []
+    reduced?.members = []
+    let (id, bytes) = (reportID?.text ?? "", reduced == nil ? members.count : kept.count)
+    self.init(namespace, type, id, metaBytes: bytes + 2, payload, createdTime, source) { text in
       text.append(UInt8(ascii: "{"))
-      text.append(copying: members, members.indices)
+      if reduced == nil { text.append(copying: members, members.indices) } else { text += kept }
       text.append(UInt8(ascii: "}"))
     }
+    self.reduced = reduced
   }
 
   private init(
@@ -68,29 +75,23 @@ public struct Submission: Sendable {
   /// It has an id.
   public var isIdentified: Bool { idEnd > typeEnd }
 
+  /// Of its meta without the braces around it, and of what was left out of it.
+  public var contentBytes: Int { membersRange.count + (reduced?.content.count ?? 0) }
   /// The members of its meta, without the braces around them.
-  public var members: ArraySlice<UInt8> { text[membersRange] }
+  package var members: ArraySlice<UInt8> { text[membersRange] }
   var membersRange: Range<Int> { (idEnd + 1)..<(text.count - 1) }
 
   /// The same report with other members.
   func replacing(members: [UInt8]) -> Submission {
     var result = self
     result.text = text[...idEnd] + members + text.suffix(1)  // the long text is not copied
+    result.reduced = nil
     return result
   }
 
-  /// Its payload is a string of `whole`, or all of it. - Parameter bytesMax: of a larger one the report says its bytes.
-  mutating func attach(_ string: ScannedString?, of whole: Submission, bytesMax: Int) {
-    let input = whole.text.span
-    let bytes = string.map { ReducedMembers.plainBytes(input, $0.range) } ?? whole.members.count + 2
-    guard bytes <= bytesMax else {
-      unreadBytes = bytes
-      return
-    }
-    var payload: [UInt8] = []
-    payload.reserveCapacity(bytes)
-    if let string { string.append(from: input, to: &payload) } else { payload += whole.text[whole.idEnd...] }
-    self.payload = payload
+  /// Its payload is what was cut. - Parameter bytesMax: of a larger one the report says its bytes.
+  mutating func attach(_ content: [UInt8], bytesMax: Int) {
+    if content.count <= bytesMax { payload = content } else { unreadBytes = content.count }
   }
 
   /// The same report of another type. - Parameter members: that its meta gets.
@@ -104,15 +105,18 @@ public struct Submission: Sendable {
   }
 
   /// Bytes that it holds in memory.
-  public var bytes: Int { MemoryLayout<Submission>.stride + text.count + (payload?.count ?? 0) }
+  public var bytes: Int {
+    MemoryLayout<Submission>.stride + text.count + (payload?.count ?? 0) + (reduced?.content.count ?? 0)
+  }
 
   /// A longer meta is not read: it is too large with any of its members left out. To read 8 MiB would keep all others waiting.
   private static let scannedBytesMax = 4 * Limits.metaBytesMax
+  private var isLarge: Bool { reduced != nil || text.count - idEnd > Self.scannedBytesMax }
 
   /// The same as ranges of `text`, as admission reads a report of any input.
   /// - Parameter reserved: keys that the meta may not have unseen. - Throws: `bad_request`, `meta_too_large`.
   func scanned(reserved: ReservedKeys) throws(Refusal) -> ScannedReport {
-    guard text.count - idEnd <= Self.scannedBytesMax else { throw Admission.metaTooLarge(text.count - idEnd) }
+    guard !isLarge else { throw Admission.metaTooLarge(reduced?.bytes ?? text.count - idEnd) }
     var report = ScannedReport(type: ScannedString(range: namespaceEnd..<typeEnd, hasEscapes: false))
     report.namespace = ScannedString(range: 0..<namespaceEnd, hasEscapes: false)
     report.meta = try ScannedReport.Meta(scanning: text.span, from: idEnd, reserved: reserved)

@@ -21,7 +21,7 @@ extension ControlHandler {
         if gate == nil, kept.types.contains(type) { continue }
         let isEmpty = (kind == .meta ? counts.metas : counts.payloads)[type] ?? 0 == 0 && counts.isComplete
         let isSetBack = queues[kind]?.setBack ?? 0 > 0
-        lines.append("\(type) \(kind.name): \(Self.words(gate, isEmpty: isEmpty, isSetBack: isSetBack))")
+        lines.append("\(type) \(kind.name): \(ShutGate.words(gate, isEmpty: isEmpty, isSetBack: isSetBack))")
       }
     }
     lines += kept.lines
@@ -48,15 +48,6 @@ extension ControlHandler {
     let nearest = NearestName.of(type.text, among: list.map(\.type.text))
     let hint = nearest.map { "; did you mean `\($0)`?" } ?? "; add it there, then `prismctl reload`"
     return "\(type): is not in monitorList, so reports of it are refused with unknown_type\(hint)"
-  }
-
-  /// - Parameter isEmpty: no row of the type and kind is held.
-  static func words(_ gate: ShutGate?, isEmpty: Bool, isSetBack: Bool = false) -> String {
-    guard let gate else {
-      if isEmpty { return "nothing waits" }
-      return "nothing keeps it" + (isSetBack ? ", but what is set back waits" : "; what waits is on its way")
-    }
-    return "\(gate.gate.rawValue): \(gate.words)"
   }
 
   /// Why reports are missing that no gate keeps: they were not taken, or were given up.
@@ -130,7 +121,7 @@ struct RecordExplanation {
     var lines: [String] = []
     for table in unsent.union(declared).sorted() {
       let gate = await pipeline.synchronizing { $0.explain(table) }
-      lines.append("\(table) records: \(ControlHandler.words(gate, isEmpty: !unsent.contains(table)))")
+      lines.append("\(table) records: \(ShutGate.words(gate, isEmpty: !unsent.contains(table)))")
     }
     let refused = (try? await engine.parts.store.refusedRecords(of: namespace, after: 0, limit: 1)) ?? []
     if let first = refused.first {
@@ -139,5 +130,16 @@ struct RecordExplanation {
           + "`prismctl dead list --namespace \(namespace)` tells why")
     }
     return lines
+  }
+}
+
+extension ShutGate {
+  /// - Parameter isEmpty: no row of the type and kind is held.
+  static func words(_ gate: Self?, isEmpty: Bool, isSetBack: Bool = false) -> String {
+    guard let gate else {
+      if isEmpty { return "nothing waits" }
+      return "nothing keeps it" + (isSetBack ? ", but what is set back waits" : "; what waits is on its way")
+    }
+    return "\(gate.gate.rawValue): \(gate.words)"
   }
 }

@@ -91,7 +91,7 @@ struct OTLPReports {
         let report = Submission(
           signal.type, in: place.namespace, members: point.members.span, createdTime: point.time,
           reportID: idPrefix?.numbered(index), from: source)
-        part.append(report, bytes: report.members.count)
+        part.append(report, bytes: report.contentBytes)
         index += 1
       }
       return
@@ -103,8 +103,8 @@ struct OTLPReports {
       let report = Submission(
         signal == .logs ? eventType ?? signal.type : signal.type, in: place.namespace, members: members.span,
         createdTime: record.time, reportID: idPrefix?.numbered(index), from: place.source)
-      part.append(report, bytes: report.members.count)
-      if let crash = crash(record, index, place) { part.append(crash, bytes: crash.members.count, isBeside: true) }
+      part.append(report, bytes: report.contentBytes)
+      if let crash = crash(record, index, place) { part.append(crash, bytes: crash.contentBytes, isBeside: true) }
       index += 1
     }
   }

@@ -65,7 +65,7 @@ private struct EscapedPiece {
     case UInt8(ascii: "\n"):
       append(.backslash)
       return append(UInt8(ascii: "n"))
-    case 0..<0x20, 0x7F:
+    case 0..<UInt8(ascii: " "), 127:
       append(.backslash)
       append(UInt8(ascii: "u"))
       append(UInt8(ascii: "0"))

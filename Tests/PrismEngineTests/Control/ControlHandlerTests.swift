@@ -185,9 +185,9 @@ struct ControlHandlerTests {
   @Test(
     "what no gate keeps is said once: it is on its way, or it waits as something set back", arguments: [true, false])
   func setBackWords(isSetBack: Bool) {
-    let words = ControlHandler.words(nil, isEmpty: false, isSetBack: isSetBack)
+    let words = ShutGate.words(nil, isEmpty: false, isSetBack: isSetBack)
     #expect(words.contains("on its way") != isSetBack && words.contains("set back") == isSetBack)
-    #expect(ControlHandler.words(nil, isEmpty: true, isSetBack: isSetBack) == "nothing waits")
+    #expect(ShutGate.words(nil, isEmpty: true, isSetBack: isSetBack) == "nothing waits")
   }
 
   @Test("tail of a namespace that does not exist is an error, not a silence")
