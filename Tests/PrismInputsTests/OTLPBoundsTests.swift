@@ -1,3 +1,5 @@
+import PrismAdmission
+import PrismConfig
 import PrismProtocol
 import PrismTestSupport
 import Testing
@@ -16,6 +18,25 @@ import Testing
   {
     let fault = #expect(throws: OTLPFault.self) { try DecodedOTLP(protobuf: body, .logs) }
     #expect(fault?.status == 400)
+  }
+
+  @Test("a record of megabytes is held reduced, and so is the crash that it is: admission reads neither whole")
+  func large() throws {
+    let text = String(repeating: #"\u0001"#, count: 500_000)
+    let record = try OTLPRecord(
+      json: Array(
+        #"""
+        {"severityNumber":17,"attributes":[{"key":"exception.message","value":{"stringValue":"\#(text)"}},
+        {"key":"exception.stacktrace","value":{"stringValue":"at f"}}]}
+        """#.utf8), .logs)
+    let snapshot = InputRig.snapshot { $0.daemon.otlp.exceptions = true }
+    let peer = ReportingPeer(userID: 1, groupIDs: [1], processID: 1)
+    let reports = OTLPReports(.logs, snapshot, idPrefix: nil, peer: peer)
+    var group = OTLPRequest.Group()
+    group.origin.namespace = "otel"
+    var (part, index) = (InputPart(), 0)
+    reports.append(record, &index, reports.place(of: group), to: &part)
+    #expect(part.reports.map(\.isReduced) == [true, true] && part.beside == [1] && part.isFull)
   }
 
   @Test(

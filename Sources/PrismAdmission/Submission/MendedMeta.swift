@@ -49,10 +49,13 @@ public struct MendedMeta: Sendable, Equatable {
   /// The meta of a text that is too long to be read whole. - Returns: nil for what is no JSON object.
   private static func reduced(_ text: [UInt8], bytesMax: Int) -> [UInt8]? {
     let members = members(of: text)
-    let around = text[..<members.startIndex].dropLast() + text[members.endIndex...].dropFirst()
-    guard !members.isEmpty, around.allSatisfy({ " \t\r\n".utf8.contains($0) }),
-      let cut = MetaCut.cut(text.span, members.indices, bytesMax: bytesMax - markerBytes)
+    let around = [text[..<members.startIndex].dropLast(), text[members.endIndex...].dropFirst()]
+    guard !members.isEmpty, around.joined().allSatisfy({ " \t\r\n".utf8.contains($0) }),
+      let kept = ReducedMeta.reducing(text.span, members.indices, hasContent: false),
+      let tree = try? JSONValue(parsingMembers: kept.members, allowsDuplicateKeys: true)
     else { return nil }
+    let cut = MetaCut.cut(
+      tree, textBytes: tree.bytes.count, bytesMax: bytesMax - markerBytes, lostBytes: kept.rest.lostBytes)
     return marked(cut[...], ["cut"])
   }
 
@@ -140,16 +143,6 @@ public enum MetaCut {
   public static func cut(_ object: [UInt8], bytesMax: Int) -> [UInt8]? {
     guard let tree = try? JSONValue(parsing: object, allowsDuplicateKeys: true), tree.object != nil else { return nil }
     return cut(tree, textBytes: object.count, bytesMax: bytesMax)
-  }
-
-  /// The same of members of any length. - Returns: nil for what is no JSON.
-  static func cut(_ input: Span<UInt8>, _ members: Range<Int>, bytesMax: Int) -> [UInt8]? {
-    guard
-      let reduced = ReducedMembers(
-        input, members, bytesMax: MendedMeta.readBytesMax, stringBytesMax: Limits.metaBytesMax),
-      let tree = try? JSONValue(parsingMembers: reduced.text, allowsDuplicateKeys: true)
-    else { return nil }
-    return cut(tree, textBytes: tree.bytes.count, bytesMax: bytesMax, lostBytes: reduced.lostBytes)
   }
 
   /// The same of an object. - Parameter lostBytes: that were cut off before.

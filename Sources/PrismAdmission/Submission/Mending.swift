@@ -51,12 +51,12 @@ public struct Mending: Sendable {
 
   private func cut(_ submission: Submission, bytesMax: Int, payloadBytesMax: Int) -> Submission? {
     let isUploaded = payloadBytesMax > 0
-    var reduced = submission.reduced
-    reduced?.members = Array(submission.members)
-    reduced = reduced ?? ReducedMeta(submission.text.span, submission.membersRange, hasContent: isUploaded)
-    guard let reduced, let came = try? JSONValue(parsingMembers: reduced.members, allowsDuplicateKeys: true) else {
-      return nil
-    }
+    let known = submission.reduced.map { (members: Array(submission.members), rest: $0) }
+    guard
+      let (members, reduced) =
+        known ?? ReducedMeta.reducing(submission.text.span, submission.membersRange, hasContent: isUploaded),
+      let came = try? JSONValue(parsingMembers: members, allowsDuplicateKeys: true)
+    else { return nil }
     let tree = JSONValue.object((came.object ?? []).filter { !marks || $0.key != MendedMeta.marker })
     let named = (isUploaded ? reduced.key : nil).map {
       "\(JSONValue.object([.init(Self.payloadKey, .string($0))]).text.dropFirst().dropLast()),"
@@ -75,10 +75,8 @@ public struct Mending: Sendable {
   public static let payloadKey = "PAYLOAD_FIELD"
 }
 
-/// A meta without the long ends of its strings, and what it was.
+/// The facts of a meta that is kept without the long ends of its strings.
 struct ReducedMeta: Sendable {
-  /// As JSON without braces, five quarters of `MendedMeta.readBytesMax` at most: a tree takes many times its bytes.
-  var members: [UInt8]
   /// That were left out.
   let lostBytes: Int
   /// Of the meta as it came.
@@ -88,15 +86,17 @@ struct ReducedMeta: Sendable {
   /// Empty without `hasContent`.
   let content: [UInt8]
 
-  /// - Parameter range: of the members, without the braces around them. - Returns: nil for what is no JSON.
-  init?(_ input: Span<UInt8>, _ range: Range<Int>, hasContent: Bool) {
+  /// - Parameter range: of the members, without the braces around them.
+  /// - Returns: the members that are kept, as JSON without braces: five quarters of `MendedMeta.readBytesMax` at most, since a
+  ///   tree takes many times its bytes. nil for what is no JSON.
+  static func reducing(
+    _ input: Span<UInt8>, _ range: Range<Int>, hasContent: Bool
+  ) -> (members: [UInt8], rest: ReducedMeta)? {
     let (bytesMax, stringBytesMax) = (MendedMeta.readBytesMax, Limits.metaBytesMax)
     guard let reduced = ReducedMembers(input, range, bytesMax: bytesMax, stringBytesMax: stringBytesMax) else {
       return nil
     }
-    (members, lostBytes, bytes) = (reduced.text, reduced.lostBytes, range.count + 2)
     let text = reduced.longest.flatMap { hasContent && 2 * $0.value.range.count > range.count ? $0 : nil }
-    key = text.map { $0.key.string(in: input) }
     var content: [UInt8] = []
     if let text {
       content.reserveCapacity(ReducedMembers.plainBytes(input, text.value.range))
@@ -106,6 +106,9 @@ struct ReducedMeta: Sendable {
       content.append(copying: input, range)
       content.append(UInt8(ascii: "}"))
     }
-    self.content = content
+    let rest = ReducedMeta(
+      lostBytes: reduced.lostBytes, bytes: range.count + 2, key: text.map { $0.key.string(in: input) },
+      content: content)
+    return (reduced.text, rest)
   }
 }

@@ -17,12 +17,14 @@ public struct Submission: Sendable {
   private(set) var payload: [UInt8]?
   /// The meta is too large to be read, and was reduced as it came: on the thread of its input, so that no other user waits.
   private(set) var reduced: ReducedMeta?
+  package var isReduced: Bool { reduced != nil }
   /// Of a payload that there was no room for: the report says how many bytes are left out. 0: there is no such one.
   public var unreadBytes = 0
   let createdTime: Int64?
 
   /// - Parameter type: must be in the monitor list of `namespace`.
-  /// - Parameter meta: a JSON object with at least one member; line feeds become spaces, also within a string.
+  /// - Parameter meta: a JSON object with at least one member; line feeds become spaces, also within a string. An input whose
+  ///   sender may make it large, and that cuts it (`Mending.cuts`), gives `members:`.
   /// - Parameter createdTime: milliseconds since 1970; nil: now.
   /// - Parameter reportID: the same id, from the same user to the same namespace, is stored once. An input that hands a
   ///   report over again after a crash or a lost answer gives one; nil: the daemon makes one.
@@ -44,16 +46,14 @@ public struct Submission: Sendable {
     reportID: ReportID? = nil, from source: SubmissionSource
   ) {
     let isReduced = source.mending.cuts && members.count + 2 > Self.scannedBytesMax
-    var reduced = isReduced ? ReducedMeta(members, members.indices, hasContent: payload == nil) : nil
-    let kept = reduced?.members ?? []
-    reduced?.members = []
-    let (id, bytes) = (reportID?.text ?? "", reduced == nil ? members.count : kept.count)
+    let kept = isReduced ? ReducedMeta.reducing(members, members.indices, hasContent: payload == nil) : nil
+    let (id, bytes) = (reportID?.text ?? "", kept?.members.count ?? members.count)
     self.init(namespace, type, id, metaBytes: bytes + 2, payload, createdTime, source) { text in
       text.append(UInt8(ascii: "{"))
-      if reduced == nil { text.append(copying: members, members.indices) } else { text += kept }
+      if let kept { text += kept.members } else { text.append(copying: members, members.indices) }
       text.append(UInt8(ascii: "}"))
     }
-    self.reduced = reduced
+    reduced = kept?.rest
   }
 
   private init(
@@ -75,8 +75,6 @@ public struct Submission: Sendable {
   /// It has an id.
   public var isIdentified: Bool { idEnd > typeEnd }
 
-  /// Of its meta without the braces around it, and of what was left out of it.
-  public var contentBytes: Int { membersRange.count + (reduced?.content.count ?? 0) }
   /// The members of its meta, without the braces around them.
   package var members: ArraySlice<UInt8> { text[membersRange] }
   var membersRange: Range<Int> { (idEnd + 1)..<(text.count - 1) }

@@ -91,7 +91,7 @@ struct OTLPReports {
         let report = Submission(
           signal.type, in: place.namespace, members: point.members.span, createdTime: point.time,
           reportID: idPrefix?.numbered(index), from: source)
-        part.append(report, bytes: report.contentBytes)
+        part.append(report, bytes: point.members.count)
         index += 1
       }
       return
@@ -103,8 +103,8 @@ struct OTLPReports {
       let report = Submission(
         signal == .logs ? eventType ?? signal.type : signal.type, in: place.namespace, members: members.span,
         createdTime: record.time, reportID: idPrefix?.numbered(index), from: place.source)
-      part.append(report, bytes: report.contentBytes)
-      if let crash = crash(record, index, place) { part.append(crash, bytes: crash.contentBytes, isBeside: true) }
+      part.append(report, bytes: members.count)
+      appendCrash(record, index, place, to: &part)
       index += 1
     }
   }
@@ -114,19 +114,22 @@ struct OTLPReports {
     idPrefix.flatMap { ReportIDRun($0, first: first, count: count) }
   }
 
-  private func crash(_ record: OTLPRecord, _ index: Int, _ place: Place) -> Submission? {
+  private func appendCrash(_ record: OTLPRecord, _ index: Int, _ place: Place, to part: inout InputPart) {
     let exception = record.exception
     guard snapshot.daemon.otlp.exceptions, signal == .logs, record.isError, !exception.isEmpty,
       place.takesCrashes
-    else { return nil }
+    else { return }
     var meta: [JSONValue.Member] = []
     if let type = exception.type { meta.append(.init("exception.type", .string(type))) }
     if let message = exception.message { meta.append(.init("exception.message", .string(message))) }
     if meta.isEmpty { meta.append(.init("exception.type", .string("unknown"))) }
-    return Submission(
-      ReportType.appCrash.text, in: place.namespace, meta: JSONValue.object(meta).bytes,
+    let text = JSONValue.object(meta).bytes
+    let members = text.span.extracting(1..<text.count - 1)
+    let crash = Submission(
+      ReportType.appCrash.text, in: place.namespace, members: members,
       payload: exception.stacktrace.map { Array($0.utf8) }, createdTime: record.time,
       reportID: idPrefix?.numbered(index).flatMap { ReportID("\($0)-crash") }, from: place.source)
+    part.append(crash, bytes: members.count, isBeside: true)
   }
 }
 
