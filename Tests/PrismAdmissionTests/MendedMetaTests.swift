@@ -45,6 +45,25 @@ import Testing
     #expect(mended.payload == (text.isEmpty ? nil : Array(text.utf8)))
   }
 
+  @Test(
+    "a meta of megabytes with a fault that can be mended keeps its short members",
+    arguments: [latin1, cutUTF8, mark, Array(#"{"m":"a\q"}"#.utf8)], [300_000, 3_000_000])
+  func longAndFaulty(text: [UInt8], bytes: Int) throws {
+    let long = Array(#","log":""#.utf8) + [UInt8](repeating: UInt8(ascii: "x"), count: bytes) + Array(#""}"#.utf8)
+    let mended = MendedMeta(text.dropLast() + long, bytesMax: 10_000)
+    let meta = try JSONValue(parsing: mended.meta)
+    let short = try JSONValue(parsing: MendedMeta(text, bytesMax: Limits.metaBytesMax).meta)
+    #expect(meta.object?.first == short.object?.first && mended.payload == text.dropLast() + long)
+    let marks = [short["MENDED"]?.string, "cut"].compactMap { $0 }.joined(separator: ", ")
+    #expect(meta["MENDED"]?.string == marks && mended.meta.count <= 10_000)
+  }
+
+  @Test("a text of megabytes that a repair makes larger by far is not repaired") func bomb() throws {
+    let text = Array(#"{"a":1,"log":""#.utf8) + [UInt8](repeating: 1, count: 1_000_000) + Array(#""}"#.utf8)
+    let mended = MendedMeta(text, bytesMax: 10_000)
+    #expect(try JSONValue(parsing: mended.meta)["MENDED"] == "cut" && mended.payload == text)
+  }
+
   @Test("a meta over the limit is cut, and the whole of it is the payload", arguments: [1000, 3072, 10_240])
   func cut(bytesMax: Int) throws {
     let long = #"{"a":1,"m":"\#(String(repeating: "x", count: 20_000))"}"#

@@ -68,6 +68,21 @@ import Testing
     await store.close()
   }
 
+  @Test("a row says which user it is of, unless no one knows", arguments: [1000, 0, UInt32.max]) func sender(
+    userID: UInt32
+  ) async throws {
+    let store = try await rig.open()
+    let rule = Self.rule { $0.by = ["APP_NAME", "SYS_PEER_UID"] }
+    for rule in [Self.rule(), rule] { try await self.store([1], in: store, rule, userID: userID) }
+    try await store.endWindows(of: Rig.shop)
+    let packet = try #require(try await store.claim(rig.claim()))
+    for row in packet.rows {
+      let users = try JSONValue(parsing: row).object?.filter { $0.key == "SYS_PEER_UID" }.map(\.value)
+      #expect(users == (userID == .max ? [] : [.string(String(userID))]))
+    }
+    await store.close()
+  }
+
   @Test("a flush makes rows of windows that are open, and each report counts once") func flushed() async throws {
     let store = try await rig.open()
     try await self.store(1...7, in: store)

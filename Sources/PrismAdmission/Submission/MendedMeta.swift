@@ -21,13 +21,14 @@ public struct MendedMeta: Sendable, Equatable {
   /// - Parameter bytesMax: the most that the meta may have.
   public init(_ text: [UInt8], bytesMax: Int) {
     guard text.count <= Self.readBytesMax else {
-      (meta, payload) = (
-        Self.reduced(text, bytesMax: bytesMax) ?? Self.beginning(of: text, "cut", bytesMax: bytesMax), text
-      )
+      let reduced =
+        Self.reduced(text, bytesMax: bytesMax)
+        ?? Self.mended(text, bytesMax: text.count / 4 * 5).flatMap { Self.reduced($0.text, $0.marks, bytesMax: bytesMax) }
+      (meta, payload) = (reduced ?? Self.beginning(of: text, "cut", bytesMax: bytesMax), text)
       return
     }
     let sound = Self.tree(text)
-    var (object, marks) = sound != nil ? (text, []) : Self.mended(text)
+    var (object, marks) = sound != nil ? (text, []) : Self.mended(text) ?? (text, [])
     guard let tree = sound ?? Self.tree(object) else {
       meta = Self.beginning(of: text, "text", bytesMax: bytesMax)
       payload = text.isEmpty ? nil : text
@@ -47,7 +48,7 @@ public struct MendedMeta: Sendable, Equatable {
   }
 
   /// The meta of a text that is too long to be read whole. - Returns: nil for what is no JSON object.
-  private static func reduced(_ text: [UInt8], bytesMax: Int) -> [UInt8]? {
+  private static func reduced(_ text: [UInt8], _ marks: [String] = [], bytesMax: Int) -> [UInt8]? {
     let members = members(of: text)
     let around = [text[..<members.startIndex].dropLast(), text[members.endIndex...].dropFirst()]
     guard !members.isEmpty, around.joined().allSatisfy({ " \t\r\n".utf8.contains($0) }),
@@ -56,11 +57,11 @@ public struct MendedMeta: Sendable, Equatable {
     else { return nil }
     let cut = MetaCut.cut(
       tree, textBytes: tree.bytes.count, bytesMax: bytesMax - markerBytes, lostBytes: kept.rest.lostBytes)
-    return marked(cut[...], ["cut"])
+    return marked(cut[...], marks + ["cut"])
   }
 
   /// The text with each fault replaced that has a replacement (docs/crash-spool.md, "What is repaired").
-  public static func sound(_ text: [UInt8]) -> [UInt8] { mended(text).text }
+  public static func sound(_ text: [UInt8]) -> [UInt8] { mended(text)?.text ?? text }
 
   /// nil: it is no JSON object, or has no member.
   private static func tree(_ text: [UInt8]) -> JSONValue? {
@@ -87,7 +88,8 @@ public struct MendedMeta: Sendable, Equatable {
 
   /// Replaces bytes that are no UTF-8 and halves of surrogate pairs. Escapes control characters and stray backslashes within
   /// strings. Leaves out a byte order mark, and zero bytes at the end.
-  private static func mended(_ text: [UInt8]) -> (text: [UInt8], marks: [String]) {
+  /// - Returns: nil: it would have more than `bytesMax`.
+  private static func mended(_ text: [UInt8], bytesMax: Int = .max) -> (text: [UInt8], marks: [String])? {
     var source = text[...]
     if source.starts(with: [0xEF, 0xBB, 0xBF]) { source = source.dropFirst(3) }
     while source.last == 0 { source.removeLast() }
@@ -96,6 +98,7 @@ public struct MendedMeta: Sendable, Equatable {
     var (result, index, isString): ([UInt8], Int, Bool) = ([], 0, false)
     result.reserveCapacity(whole.count + 64)
     while index < whole.count {
+      guard result.count <= bytesMax else { return nil }
       let byte = whole[index]
       index += 1
       guard isString else {

@@ -10,6 +10,7 @@ struct OpenWindow: Sendable, Equatable {
   /// values, doi.org/10.1007/3-540-45726-7_1).
   private static let distinctMax = 256
   private static let gaugeTime: Int64 = 86_400_000
+  private static let userKey = "SYS_PEER_UID"
 
   /// Numbers that are no histogram.
   private struct Plain: Equatable {
@@ -134,7 +135,13 @@ struct OpenWindow: Sendable, Equatable {
     if plain.streams.leftOut > 0 { numbers.append(.init("leftOut", .int(plain.streams.leftOut))) }
     if !plain.buckets.isEmpty { numbers.append(.init("buckets", .array(plain.buckets.map { .int($0) }))) }
     if let gauge = plain.gauge { numbers.append(.init("gauge", Sketch.number(gauge))) }
-    return Array(JSONValue.object(group + [.init(ReportReduction.key, .object(numbers))]).bytes.dropFirst().dropLast())
+    let members = group.filter { $0.key != Self.userKey } + sender + [.init(ReportReduction.key, .object(numbers))]
+    return Array(JSONValue.object(members).bytes.dropFirst().dropLast())
+  }
+
+  /// Of the common information: it is a part of what identifies a report (docs/meta.md). Empty where no one knows it.
+  private var sender: [JSONValue.Member] {
+    userID == .max ? [] : [.init(Self.userKey, .string(String(userID)))]
   }
 
   private var fieldsJSON: JSONValue {
