@@ -1,7 +1,9 @@
+import Glibc
 import PrismBase
 import PrismConfig
 import PrismHTTP
 import PrismPacket
+import Synchronization
 
 /// A collector that listens.
 public struct CollectorServer: Sendable {
@@ -12,32 +14,26 @@ public struct CollectorServer: Sendable {
 
   private let collector: Collector
   private let senders: HTTPServer
-  private let readers: [HTTPServer]
+  private let owner: HTTPServer?
+  private let readers: ReaderServer?
   private let upkeep: Task<Void, Never>
   private let watches: [Task<Void, Never>]
   private let outputs: [Task<Void, Never>]
 
   /// Of the senders' address.
   public var port: UInt16 { senders.port }
-  /// Of the reader's address; nil: it is not served, since there are no reader's tokens, and no `servesLocalReaders`.
-  public let readerPort: UInt16?
+  /// Of the reader's address; nil: it is not served, since there are no reader's tokens, and no `servesLocalReaders`, or
+  /// another program has it.
+  public var readerPort: UInt16? { readers?.server?.port }
 
   init(_ collector: Collector) throws {
     self.collector = collector
     for warning in collector.options.symbolWarnings { collector.log.warning(warning, [:]) }
     let options = collector.options
-    let owner = collector.ownerServer()
-    var network: HTTPServer?
-    if collector.access.needsReaderToken || options.servesLocalReaders {
-      var limits = HTTPServerOptions.ofReaders(bodyBytesMax: Self.changesBytesMax)
-      (limits.connectionsMax, limits.trustedProxies) = (Self.readersMax, options.trustedProxies)
-      limits.tls = options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
-      network = try HTTPServer(listener: ListeningSocket(address: options.readerListen), options: limits) {
-        await collector.answerReader($0, isOwner: false)
-      }
-    }
-    readers = [owner, network].compactMap { $0 }
-    readerPort = network?.port
+    owner = collector.ownerServer()
+    let isRead = collector.access.needsReaderToken || options.servesLocalReaders
+    let readers = try isRead ? ReaderServer(collector, bodyBytesMax: Self.changesBytesMax) : nil
+    self.readers = readers
     var limits = HTTPServerOptions()
     limits.bodyBytesMax = options.bodyBytesMax
     limits.bodiesBytesMax = max(32 * 1_048_576, options.bodyBytesMax)
@@ -52,12 +48,13 @@ public struct CollectorServer: Sendable {
     self.senders = senders
     collector.counts.watch { [weak senders] in senders?.connections }
     upkeep = Task { await collector.keepUp() }
-    let readers: [@Sendable () async -> Void] = [
+    let looks: [@Sendable () async -> Void] = [
       CrashWatch(collector).run, DeviceWatch(collector: collector).run, NoticeWatch(collector: collector).run,
       { await collector.remote?.guards.run(collector) }, QuotaWatch(collector: collector).run,
+      { await readers?.listenAgain() },
     ]
     watches =
-      readers.map { watch in Task(executorPreference: BackgroundExecutor.shared) { await watch() } } + [
+      looks.map { watch in Task(executorPreference: BackgroundExecutor.shared) { await watch() } } + [
         Task { await collector.access.audit?.run() }, Task { await DebugFileSource(collector)?.run() },
         Task { await JobRunner(collector: collector).run() },
       ]
@@ -68,8 +65,28 @@ public struct CollectorServer: Sendable {
       + tellers.map { teller in Task { await teller.run() } }
   }
 
+  /// What is on its way has this time. What the other side of an output, or a database, does not answer by then comes again.
+  private static let stopMax: Duration = .milliseconds(4500)
+
   /// Takes no more packets, answers those that it has, and ends.
   public func stop() async {
+    let (ends, continuation) = AsyncStream.makeStream(of: Bool.self)
+    let limit = Task { [time = collector.time] in
+      do { try await time.sleep(for: Self.stopMax) } catch { return }  // all has ended
+      continuation.yield(false)
+    }
+    Task {
+      await finish()
+      continuation.yield(true)
+    }
+    for await isWhole in ends {
+      if !isWhole { collector.log.warning("the collector ends with work that is not answered; it comes again", [:]) }
+      break
+    }
+    limit.cancel()
+  }
+
+  private func finish() async {
     upkeep.cancel()
     for watch in watches { watch.cancel() }
     for output in outputs { output.cancel() }
@@ -77,10 +94,63 @@ public struct CollectorServer: Sendable {
     collector.access.page.reading.close()
     await collector.queue.close()  // packets that are held would hold up the stop
     await withTaskGroup { group in
-      for server in readers + [senders] { group.addTask { await server.stop() } }
+      for server in [owner, readers?.end(), senders] { group.addTask { await server?.stop() } }
     }
     for output in outputs { await output.value }
     await collector.close()
+  }
+}
+
+/// Serves the API and the page on the address for readers. Where another program has it, devices are served all the same.
+private final class ReaderServer: Sendable {
+  private static let faultKey = "listen.reader"
+  private static let listenInterval: Duration = .seconds(10)
+
+  private let collector: Collector
+  private let limits: HTTPServerOptions
+  private let state = Mutex<(server: HTTPServer?, hasEnded: Bool)>((nil, false))
+
+  var server: HTTPServer? { state.withLock { $0.server } }
+
+  /// - Throws: for an address that is none of this machine.
+  init(_ collector: Collector, bodyBytesMax: Int) throws {
+    var limits = HTTPServerOptions.ofReaders(bodyBytesMax: bodyBytesMax)
+    (limits.connectionsMax, limits.trustedProxies) = (CollectorServer.readersMax, collector.options.trustedProxies)
+    limits.tls = collector.options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
+    (self.collector, self.limits) = (collector, limits)
+    try listen()
+  }
+
+  private func listen() throws(HTTPServerError) {
+    do throws(HTTPServerError) {
+      let collector = collector
+      let listener = try ListeningSocket(address: collector.options.readerListen)
+      let server = try HTTPServer(listener: listener, options: limits) {
+        await collector.answerReader($0, isOwner: false)
+      }
+      state.withLock { $0.server = server }
+    } catch {
+      guard case .cannotListen(_, EADDRINUSE) = error else { throw error }
+      collector.log.fault(
+        Self.faultKey, "the address for readers is not free: it is tried again", ["cause": "\(error)"], level: .error)
+    }
+  }
+
+  /// Until it listens.
+  func listenAgain() async {
+    while server == nil {
+      do { try await collector.time.sleep(for: Self.listenInterval) } catch { return }  // the collector stops
+      guard !state.withLock({ $0.hasEnded }), (try? listen()) != nil, server != nil else { continue }
+      collector.log.faultEnded(Self.faultKey, "readers are served", ["address": collector.options.readerListen])
+    }
+  }
+
+  /// - Returns: what is to be stopped.
+  func end() -> HTTPServer? {
+    state.withLock { state in
+      state.hasEnded = true
+      return state.server
+    }
   }
 }
 

@@ -81,8 +81,8 @@ final class Daemon: Sendable {
     }
     do {
       try await engine.start()
-      try await metrics.listen(on: daemon.metricsListen)
-      try await inputs.server.listen(daemon)
+      try await metrics.listen(on: daemon.metricsListen, isAtStart: true)
+      try await inputs.server.listen(daemon, isAtStart: true)
     } catch let error as EntranceFault {
       throw StartFailure(exitCode: error.reason.exitCode, message: "\(error.key): \(error.reason)")
     } catch let error as HTTPServerError {
@@ -121,12 +121,13 @@ final class Daemon: Sendable {
     await reloader.logNextStep()
     await remote.start()
     log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
+    let listening = Task { [hub = engine.hub] in await reloader.edges.listenAgain { hub.current.daemon } }
     let watchdog = notifier.watchdogInterval.map { interval in Task { await feedWatchdog(every: interval / 2) } }
     for await event in events {
       if event == .stop { break }
       _ = await reloader.reload()
     }
-    watchdog?.cancel()
+    for task in [listening, watchdog] { task?.cancel() }
     await stop()
   }
 

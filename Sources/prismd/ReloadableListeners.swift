@@ -45,6 +45,22 @@ struct ReloadableListeners: Sendable {
     }
   }
 
+  /// How often an address is tried again that another program has.
+  private static let listenInterval: Duration = .seconds(10)
+
+  /// Opens what other programs had at the start, once they give it back.
+  /// - Parameter daemon: the settings in force.
+  func listenAgain(_ daemon: @Sendable () -> DaemonConfiguration) async {
+    while !Task.isCancelled {
+      do { try await SystemTime().sleep(for: Self.listenInterval) } catch { return }  // the daemon stops
+      let isAwaited = (
+        (try? await inputs.server.listen(daemon())) ?? true,
+        (try? await metrics.listen(on: daemon().metricsListen)) ?? true
+      )
+      if isAwaited == (false, false) { return }
+    }
+  }
+
   /// Does what can't fail.
   func follow(_ daemon: DaemonConfiguration) async {
     log.set(level: daemon.logLevel, format: daemon.logFormat)

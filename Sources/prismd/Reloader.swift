@@ -17,7 +17,7 @@ actor Reloader: ConfigurationSource {
   private let engine: Engine
   private let stack: ConfigurationStack
   private let remote: RemoteConfigurationClient
-  private let edges: ReloadableListeners
+  let edges: ReloadableListeners
   private let notifier: ServiceNotifier
   private let watcher: FileWatcher
   private let log: Logger

@@ -60,6 +60,12 @@ struct CollectorLoadingRun {
       let advice = "so it needs readerTokenFile; without it take 127.0.0.1:8081"
       fault("reader.listen", "is \(listen.shownInFault), no loopback address, \(advice)")
     }
+    let hasTokens = isGiven("readerTokenFile") || isGiven("operatorTokenFile")
+    let reader = configuration.reader.listen ?? (hasTokens ? "127.0.0.1:8081" : nil)
+    let places = [
+      ListeningPlace("listen", .tcp, configuration.listen), ListeningPlace("reader.listen", .tcp, reader),
+    ]
+    for (place, other) in ListeningPlace.taken(of: places) { fault(place.key, place.fault(beside: other)) }
     for (given, missing) in [
       ("signingKey", "remoteConfig"), ("tls.certFile", "tls.keyFile"), ("tls.keyFile", "tls.certFile"),
       ("tls.clientCAFile", "tls.certFile"), ("assertion.header", "assertion.keysFile"),

@@ -65,10 +65,10 @@ struct LoadingRun {
   }
 
   private func checkSockets(_ lines: [String: Int], _ checker: inout Checker) {
-    guard FilePath.plain(daemon.ingest.socket) == FilePath.plain(daemon.control.socket) else { return }
-    let (line, key) =
-      lines["control.socket"].map { ($0, "control.socket") } ?? (lines["ingest.socket"] ?? 1, "ingest.socket")
-    checker.fault(line, key, "is \(daemon.control.socket.shownInFault), the path of both sockets; give each its own")
+    for (place, other) in ListeningPlace.taken(of: daemon.listeningPlaces) {
+      let (given, beside) = lines[place.key] == nil ? (other, place) : (place, other)
+      checker.fault(lines[given.key] ?? 1, given.key, given.fault(beside: beside))
+    }
   }
 
   private func checkRemoteCertificate(_ lines: [String: Int], _ checker: inout Checker) {

@@ -10,19 +10,33 @@ import PrismProtocol
 /// Other inputs than the ingest socket's own protocols, on connections of this server.
 extension IngestServer {
   /// Listens where `daemon` says from now on, beside the ingest socket. Connections that are there stay.
-  /// - Throws: the first address that can't be listened on; then it listens where it did.
-  public func listen(_ daemon: DaemonConfiguration) throws(EntranceFault) {
-    guard state != .stopping, state != .stopped else { return }
+  /// - Parameter isAtStart: an address that another program has keeps nothing else closed: it is awaited.
+  /// - Throws: the first address that can't be listened on and was not awaited; then it listens where it did.
+  /// - Returns: whether an address is awaited. Call it again for that.
+  @discardableResult
+  public func listen(_ daemon: DaemonConfiguration, isAtStart: Bool = false) throws(EntranceFault) -> Bool {
+    guard state != .stopping, state != .stopped else { return false }
     let wanted = Entrance.addresses(daemon)
-    var opened: [OpenEntrance] = []
+    var (opened, still): ([OpenEntrance], [Entrance: String]) = ([], [:])
     for (entrance, address) in wanted.sorted(by: { $0.key.key < $1.key.key }) where !isOpen(entrance, address) {
       do throws(SocketError) { opened.append(try open(entrance, address, daemon)) } catch {
-        for open in opened { open.close() }
-        throw EntranceFault(key: entrance.key, reason: error)
+        guard error.exitCode != .configuration, isAtStart || awaited[entrance] == address else {
+          for open in opened { open.close() }
+          throw EntranceFault(key: entrance.key, reason: error)
+        }
+        still[entrance] = address
+        log.fault(
+          "listen.\(entrance)", "an input can't listen; it is tried again", ["key": entrance.key, "cause": "\(error)"],
+          level: .error)
       }
     }
+    for entrance in awaited.keys where still[entrance] == nil {
+      log.faultEnded("listen.\(entrance)", "an input has its address, or needs it no more", ["key": entrance.key])
+    }
+    awaited = still
     for (id, open) in entrances where wanted[open.entrance] != open.listener.path { endEntrance(id) }
     for open in opened { add(open) }
+    return !awaited.isEmpty
   }
 
   private func isOpen(_ entrance: Entrance, _ address: String) -> Bool {

@@ -45,6 +45,8 @@ public actor IngestServer {
   let places = WatchPlaces()
   /// Further listening sockets, by their number in the loop.
   var entrances: [Int: OpenEntrance] = [:]
+  /// Addresses that other programs had at the start.
+  var awaited: [Entrance: String] = [:]
   var connections: [Int: IngestConnection] = [:]
   var lastID = 0
   var buffer = [UInt8](repeating: 0, count: readBytes)

@@ -35,6 +35,8 @@ public actor MetricsServer {
   private let log: Logger
   private var server: HTTPServer?
   private var address: String?
+  /// That another program had at the start.
+  private var awaited: String?
   /// A store that hangs is asked once, however often somebody scrapes.
   private var asking: Task<StoreFigures?, Never>?
   private var status = StatusAnswers()
@@ -50,8 +52,26 @@ public actor MetricsServer {
   public var port: UInt16 { server?.port ?? 0 }
 
   /// Listens on `address` from now on; stops listening if it is nil.
+  /// - Parameter isAtStart: an address that another program has is awaited.
   /// - Throws: then it listens where it did.
-  public func listen(on address: String?) async throws(HTTPServerError) {
+  /// - Returns: whether the address is awaited. Call it again for that.
+  @discardableResult
+  public func listen(on address: String?, isAtStart: Bool = false) async throws(HTTPServerError) -> Bool {
+    let isAwaited = isAtStart || address == awaited && address != nil
+    awaited = nil
+    do throws(HTTPServerError) { try await move(to: address) } catch {
+      guard isAwaited else { throw error }
+      awaited = address
+      log.fault(Self.listenKey, "metrics can't be served; it is tried again", ["cause": "\(error)"], level: .error)
+      return true
+    }
+    log.faultEnded(Self.listenKey, "metrics have their address, or need it no more")
+    return false
+  }
+
+  private static let listenKey = "listen.metrics"
+
+  private func move(to address: String?) async throws(HTTPServerError) {
     guard address != self.address else { return }
     let old = (server, self.address)
     // The two can't listen at one time where only the port is the same.

@@ -11,6 +11,8 @@ public enum SocketError: Error, Equatable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
+    case .inUse(let address) where !address.contains("/"):
+      "\(address): another program listens there (`ss -lntup` names it); stop it, or set another address"
     case .inUse(let path):
       "\(path): somebody listens there already; is another prismd running? Stop it, or set another path"
     case .notASocket(let path): "\(path): is there and is not a socket; remove it, or set another path"
