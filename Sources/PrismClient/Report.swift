@@ -81,21 +81,24 @@ extension Refusal {
 
 /// The result of reports that were sent in the mode `cumulative`.
 public struct BulkOutcome: Sendable, Equatable {
-  /// Reports that were dealt with: stored or refused.
+  /// Reports that were dealt with: stored, refused or left out.
   public private(set) var answered = 0
+  /// Reports that the operator's `sample` left out (docs/filters.md).
+  public private(set) var sampledOut = 0
   /// By code.
   public private(set) var refused: [RefusalCode: Int] = [:]
   /// The first of each code, for people: its number in the stream, from 1, and the daemon's message.
   public private(set) var examples: [RefusalCode: (sequence: Int, message: String)] = [:]
 
   /// Reports that were stored.
-  public var stored: Int { answered - refused.values.reduce(0, +) }
+  public var stored: Int { answered - sampledOut - refused.values.reduce(0, +) }
 
   mutating func take(_ line: [UInt8]) throws(ClientError) {
     guard let value = try? JSONValue(parsing: line), let acked = value["acked"]?.int, acked >= answered else {
       throw .protocolViolation("an answer without `acked`")
     }
     answered = acked
+    sampledOut += value["sampled"]?.int ?? 0
     for entry in value["refused"]?.array ?? [] {
       guard let refusal = Refusal(entry) else { throw .protocolViolation("a refusal without a code") }
       refused[refusal.code, default: 0] += 1
@@ -103,7 +106,9 @@ public struct BulkOutcome: Sendable, Equatable {
     }
   }
 
-  public static func == (a: Self, b: Self) -> Bool { a.answered == b.answered && a.refused == b.refused }
+  public static func == (a: Self, b: Self) -> Bool {
+    a.answered == b.answered && a.sampledOut == b.sampledOut && a.refused == b.refused
+  }
 }
 
 /// Why a client could not have its reports answered.

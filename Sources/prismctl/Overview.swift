@@ -65,7 +65,7 @@ enum Overview {
   /// The exit codes that other programs may rely on (docs/man/prismctl.1).
   static let exitCodes: [(code: Int32, meaning: String)] = [
     (0, "done"), (Failure.no, "the answer is no: refused, not found, a fault found"),
-    (Failure.usage, "the command line"),
+    (Failure.usage, "the command line"), (Failure.data, "a file holds what can't be sent"),
     (Failure.noInput, "a file can't be read"), (Failure.unavailable, "the daemon does not answer"),
     (Failure.software, "the answer can't be understood"), (Failure.cannotCreate, "a file can't be made"),
     (Failure.output, "the output can't be written"),

@@ -23,6 +23,8 @@ struct AnswerQueue: Sendable {
   private(set) var received = 0
   private var dealtWith = 0
   private var refused: [(sequence: Int, refusal: Refusal)] = []
+  /// Reports that `sample` left out, for the next cumulative line.
+  private var sampledOut = 0
   /// Something was dealt with in `cumulative` mode that no line has acknowledged yet.
   private var owesAck = false
   /// Memory of the answers that are not rendered: they wait behind reports whose commit is not settled, or for what the
@@ -162,6 +164,7 @@ struct AnswerQueue: Sendable {
       bytes += rows.count * Self.bytes(of: failure)
       return
     }
+    sampledOut += exceptions.count { $0.what == .sampledOut }
     for case (let row, .refused(let refusal)) in exceptions {
       refused.append((first + row - rows.lowerBound, refusal))
       bytes += Self.bytes(of: refusal)
@@ -188,10 +191,9 @@ struct AnswerQueue: Sendable {
 
   private mutating func renderAck(into output: inout [UInt8]) {
     guard owesAck else { return }
-    AnswerText.appendAcked(dealtWith, refused: refused, to: &output)
+    AnswerText.appendAcked(dealtWith, refused: refused, sampledOut: sampledOut, to: &output)
     for item in refused { bytes -= Self.bytes(of: item.refusal) }
-    refused = []
-    owesAck = false
+    (refused, sampledOut, owesAck) = ([], 0, false)
   }
 }
 

@@ -279,16 +279,6 @@ extension IngestConversation {
   public mutating func flushAnswers() { answers.flush(into: &output) }
 }
 
-extension Span<UInt8> {
-  fileprivate var isBlank: Bool {
-    for index in indices {
-      let byte = self[index]
-      guard byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\r") || byte == UInt8(ascii: "\t") else { return false }
-    }
-    return true
-  }
-}
-
 extension Refusal {
   /// Of a report that comes while the daemon stops.
   public static let stopping = Refusal(.busy, "the daemon is stopping; report again", retryMilliseconds: 1000)

@@ -23,7 +23,9 @@ public struct MendedMeta: Sendable, Equatable {
     guard text.count <= Self.readBytesMax else {
       let reduced =
         Self.reduced(text, bytesMax: bytesMax)
-        ?? Self.mended(text, bytesMax: text.count / 4 * 5).flatMap { Self.reduced($0.text, $0.marks, bytesMax: bytesMax) }
+        ?? Self.mended(text, bytesMax: text.count / 4 * 5).flatMap { mended in
+          Self.reduced(mended.text, mended.marks, bytesMax: bytesMax)
+        }
       (meta, payload) = (reduced ?? Self.beginning(of: text, "cut", bytesMax: bytesMax), text)
       return
     }

@@ -29,9 +29,13 @@ public enum AnswerText {
 
   /// - Parameter count: reports of this connection that have been dealt with.
   /// - Parameter refused: those among the newly covered that were refused, by their number on this connection, from 1.
-  public static func appendAcked(_ count: Int, refused: [(sequence: Int, refusal: Refusal)], to result: inout [UInt8]) {
+  /// - Parameter sampledOut: how many among the newly covered were left out by `sample`.
+  public static func appendAcked(
+    _ count: Int, refused: [(sequence: Int, refusal: Refusal)], sampledOut: Int = 0, to result: inout [UInt8]
+  ) {
     result.append(contentsOf: #"{"acked":"#.utf8)
     result.append(contentsOf: String(count).utf8)
+    if sampledOut > 0 { result.append(contentsOf: ",\"sampled\":\(sampledOut)".utf8) }
     for (index, item) in refused.enumerated() {
       result.append(contentsOf: index == 0 ? #","refused":["#.utf8 : ",".utf8)
       result.append(contentsOf: #"{"seq":"#.utf8)

@@ -148,3 +148,14 @@ public struct RequestFramer: Sendable {
     return nil
   }
 }
+
+extension Span<UInt8> {
+  /// A line that is no request, and has no answer.
+  public var isBlank: Bool {
+    for index in indices {
+      let byte = self[index]
+      guard byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\r") || byte == UInt8(ascii: "\t") else { return false }
+    }
+    return true
+  }
+}

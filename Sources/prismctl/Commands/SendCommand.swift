@@ -13,7 +13,7 @@ extension Command {
       Option("--payload", "FILE", "a file to send with it"),
       Option("--report-id", "REPORT_ID", "an id of yours: sent twice, stored once"),
       Option("--app", "NAME", "the app that it is of (prismctl)"),
-      Option("--ndjson", "FILE|-", "many: one request of the ingest protocol a line"),
+      Option("--ndjson", "FILE|-", "many: one report of the ingest protocol a line (docs/ingest-protocol.md)"),
       Option("--json", nil, "the outcome as JSON"),
     ],
     sockets: [.ingest],
@@ -76,9 +76,11 @@ extension Command {
   }
 
   private static func sendMany(from file: String, _ invocation: Invocation) async throws(Failure) {
-    guard let lines = RequestLines(path: file) else {
-      throw Failure(Failure.noInput, "\(file): \(Files.reason()): can't be read")
+    let own = ["--type", "--namespace", "--meta", "--payload", "--report-id"].filter { invocation[$0] != nil }
+    if let option = own.first {
+      throw .usage("send: \(option) is of one report; with --ndjson each line names what it is of")
     }
+    let lines = try RequestLines(path: file)
     let outcome: BulkOutcome
     do {
       outcome = try await invocation.client.send(
@@ -87,16 +89,23 @@ extension Command {
     } catch { throw Failure(Failure.unavailable, error.description) }
     Terminal.endProgress()
     printSummary(outcome, json: invocation.has("--json"))
-    if outcome.stored < outcome.answered { throw Failure(Failure.no, "") }
+    if let failure = lines.failure {
+      throw Failure(failure.exitCode, "\(failure.message); \(outcome.answered) reports before it were sent")
+    }
+    if !outcome.refused.isEmpty { throw Failure(Failure.no, "") }
   }
 
   private static func printSummary(_ outcome: BulkOutcome, json: Bool) {
     let refused = outcome.refused.sorted { $0.key.rawValue < $1.key.rawValue }
     guard !json else {
       let codes = JSONValue.object(refused.map { .init($0.key.rawValue, .int($0.value)) })
-      return print((["stored": .int(outcome.stored), "refused": codes] as JSONValue).text)
+      let members: JSONValue = [
+        "stored": .int(outcome.stored), "sampled": .int(outcome.sampledOut), "refused": codes,
+      ]
+      return print(members.text)
     }
     print("stored \(outcome.stored) of \(outcome.answered)")
+    if outcome.sampledOut > 0 { print("sampled \(outcome.sampledOut): not stored") }
     for (code, count) in refused {
       let example = outcome.examples[code].map { ", first report \($0.sequence): \($0.message.printable)" } ?? ""
       print("refused \(count) \(code.rawValue)\(example)")

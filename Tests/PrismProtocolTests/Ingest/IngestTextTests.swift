@@ -13,6 +13,7 @@ struct IngestTextTests {
     text += AnswerText.refused(Refusal(.busy, "later", retryMilliseconds: 1000))
     AnswerText.appendAcked(3, refused: [], to: &text)
     AnswerText.appendAcked(5, refused: [(4, Refusal(.storeFull, "a")), (5, Refusal(.busy, "b"))], to: &text)
+    AnswerText.appendAcked(9, refused: [], sampledOut: 2, to: &text)
     text += AnswerText.hello(version: "1.2", payloadBytesMax: 7) + AnswerText.isGather(true)
     text += AnswerText.common(Array(#""A":"b""#.utf8))
     let lines = String(decoding: text, as: UTF8.self).split(separator: "\n").map { String($0) }
@@ -23,6 +24,7 @@ struct IngestTextTests {
         #"{"status":"refused","code":"unknown_type","message":"no \"x\""}"#,
         #"{"status":"refused","code":"busy","message":"later","retryMs":1000}"#, #"{"acked":3}"#,
         #"{"acked":5,"refused":[{"seq":4,"code":"store_full","message":"a"},{"seq":5,"code":"busy","message":"b"}]}"#,
+        #"{"acked":9,"sampled":2}"#,
         #"{"hello":{"server":"prismd","version":"1.2","limits":{"metaByte":10240,"payloadByte":7}}}"#,
         #"{"isGather":true}"#, #"{"common":{"A":"b"}}"#,
       ])
