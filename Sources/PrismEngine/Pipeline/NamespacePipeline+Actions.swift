@@ -39,11 +39,8 @@ extension NamespacePipeline {
     case .rememberRetry(let note): notes[RetryRecord.noteKey(kind)] = .some(note)
     case .accepted(let packet, let outcome): accepted(packet, outcome)
     case .circuit(.succeeded):
-      if circuit.isOpen {
-        requestUpload(.rows)  // the other kind waited for this probe
-        records.circuitClosed()
-      }
-      circuit.succeeded()
+      if circuit.isOpen { records.circuitClosed() }
+      closeCircuit()
     case .circuit(.failed): circuit.failed(kind)
     case .circuit(.forgotten): circuit = Circuit()
     case .endSetBacks:
@@ -59,6 +56,11 @@ extension NamespacePipeline {
       circuit.ended(kind)
       if isOver { drained(kind) }
     }
+  }
+
+  func closeCircuit() {
+    if circuit.isOpen { requestUpload(.rows) }  // the others waited for this probe
+    circuit.succeeded()
   }
 
   // MARK: The store

@@ -43,7 +43,8 @@ actor NamespacePipeline {
     let host = PipelineHost(
       parts: parts, settings: { [unowned self] in settings }, gates: { [unowned self] in gates($0) },
       delivery: { [unowned self] in deliveries[$0] }, isStopping: { [unowned self] in isStopping },
-      isCircuitOpen: { [unowned self] in circuit.isOpen }, book: { [unowned self] in _ = book($0) },
+      mayProbe: { [unowned self] in circuit.allows(.records) },
+      collectorAnswered: { [unowned self] in closeCircuit() }, book: { [unowned self] in _ = book($0) },
       tell: { [unowned self] in tell($0, $1) }, want: { [unowned self] in want($0) },
       requestRows: { [unowned self] in requestUpload(.rows) }, arm: { [unowned self] in arm() },
       begin: { [unowned self] work in begin { await $0.synchronize(work) } },

@@ -43,8 +43,10 @@ struct PipelineHost {
   let gates: (RowKind) -> Gates
   let delivery: (RowKind) -> Delivery
   let isStopping: () -> Bool
-  /// The collector is only probed, after failures in a row.
-  let isCircuitOpen: () -> Bool
+  /// Not while an upload finds out whether the collector is back.
+  let mayProbe: () -> Bool
+  /// Failures before are over.
+  let collectorAnswered: () -> Void
   /// Books bytes of a metered network.
   let book: (Int) -> Void
   let tell: (RowKind, Delivery.Event) -> Void

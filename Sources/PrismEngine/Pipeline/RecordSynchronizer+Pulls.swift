@@ -5,10 +5,11 @@ import PrismStore
 
 // Asks for the server's changes of records, and logs and counts the outcome.
 extension RecordSynchronizer {
-  /// Asks for all tables, unless a gate is shut: what opens it asks again, and so does the interval.
+  /// Asks for all tables, unless a gate is shut: what opens it asks again, and so does the interval. It is a probe of its own,
+  /// with pauses of its own: a namespace without rows has no other one.
   func beginPull() {
     pulls.begin(now: now)
-    guard host.gates(.records).mayTry, !host.isCircuitOpen(), !host.isStopping() else { return endPull(nil) }
+    guard host.gates(.records).mayTry, host.mayProbe(), !host.isStopping() else { return endPull(nil) }
     host.begin(.pull)
   }
 
@@ -24,6 +25,7 @@ extension RecordSynchronizer {
       let seenBefore = round.seenBefore
       switch await ask(for: table, othersThrough: othersThrough).verdict {
       case .applied(let outcome, let sequence):
+        host.collectorAnswered()
         round.applied(outcome, sequence: sequence, to: name, seenBefore: seenBefore)
         applied(outcome, to: name)
       case .met(let change):

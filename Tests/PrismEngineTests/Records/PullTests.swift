@@ -105,6 +105,20 @@ import Testing
     }
   }
 
+  @Test("a namespace without rows asks again though its collector failed until the circuit opened")
+  func openCircuit() async throws {
+    let rig = DeliveryRig(ScriptedTransport { ScriptedTransport.answer(500, to: $0) })
+    let downloads = rig.downloads(Self.server())
+    let engine = try await rig.engine(Self.snapshot { $0.recordInterval = .seconds(60) }, downloads: downloads)
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { await engine.pipelines[Self.shop]?.status.circuitIsOpen == true })
+    _ = try await engine.parts.store.remove(.all, of: Self.shop)
+    let before = downloads.questions.count
+    #expect(await rig.runs { downloads.questions.count >= before + 2 })
+    #expect(await engine.pipelines[Self.shop]?.status.circuitIsOpen == false, "an answer is the end of failures")
+    await engine.stop()
+  }
+
   @Test("the network's return, a flush and a newer number in an upload's answer ask at once") func reasons()
     async throws
   {
