@@ -80,5 +80,10 @@ private struct ReadingAnswers {
 }
 
 extension CollectorRefusal {
+  /// - Parameter cause: what the database says.
+  static func unavailable(_ cause: String) -> CollectorRefusal {
+    CollectorRefusal(503, "the collector's database can't be used: \(cause)", retryAfterSeconds: 5)
+  }
+
   static let unreadable = CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
 }

@@ -63,7 +63,7 @@ public struct CollectorOptions: Sendable {
   /// The remote configuration that `GET /prism/config` serves.
   public struct Remote: Sendable {
     /// Of namespace files.
-    let folder: String
+    public let folder: String
     /// Signs the answers; nil: they are not signed.
     let key: SigningKey?
 

@@ -12,10 +12,13 @@ extension Fault {
 
   /// The exit code, once the message is said; an empty one was said before.
   var said: Int32 {
-    if !message.isEmpty { StandardStreams.say("prism-collector: \(message)\n") }
+    if !message.isEmpty { complain(message) }
     return exitCode
   }
 }
+
+/// Says it on standard error; names of files and words of others may hold escape sequences.
+func complain(_ text: String) { StandardStreams.say("prism-collector: \(text.printableLines)\n") }
 
 /// A command of the program: it works whether the collector runs or not.
 struct CollectorCommand: Sendable {
@@ -52,6 +55,9 @@ struct CollectorCommand: Sendable {
     .check, .migrate, .backup, .restore, .erase, .importing, .deviceKey, .device, .query, .record, .command, .job,
     .ask, .crash, .notice, .output, .symbols, .release,
   ]
+
+  /// It shows what is stored already.
+  fileprivate var readsStore: Bool { ["query", "crash", "release"].contains(name) }
 
   static let answersAsJSON = [
     ArgumentOption("--json", nil, "the answers of the API: with list, each group as one line of JSON")
@@ -97,7 +103,7 @@ struct CollectorLine: Sendable {
 
   /// The configuration, checked.
   var options: CollectorOptions {
-    get throws(Fault) { try Flags(arguments).options }
+    get throws(Fault) { try Flags(arguments, makesState: !command.readsStore).options }
   }
 
   /// Asks before something is destroyed, unless `--yes` is given. - Parameter refusal: what is said if the answer is not y.

@@ -9,9 +9,14 @@ extension CollectorCommand {
   static let check = early("check", 0...0) { line throws(Fault) in
     let options = try line.options
     let missing = try missingFolders(of: options.outputs)
+    if let remote = options.remote {
+      do throws(ConfigurationFaults) { _ = try RemoteFolder.read(remote.folder) } catch {
+        throw Fault(message: "the configuration has faults\n\(error.description)", exitCode: 78)
+      }
+    }
     print("the configuration has no fault")
     for warning in options.symbolWarnings + missing {
-      StandardStreams.say("prism-collector: \(warning)\n")
+      complain(warning)
     }
   }
 
@@ -55,6 +60,7 @@ extension CollectorCommand {
 
   static let deviceKey = CollectorCommand(name: "device-key") { line throws(Fault) in
     guard line.operands.count == 2 else { throw line.misused("device-key needs KEY-ID and DEVICE") }
+    try CollectorDesk.check(line.operands[1])
     return try await printDeviceKey(line.operands[0], line.operands[1], line.options)
   }
 }

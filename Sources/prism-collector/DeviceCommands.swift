@@ -26,10 +26,16 @@ extension CollectorCommand {
 
 extension CollectorDesk {
   /// Says on standard error that an id may be mistyped. That is no refusal: the device may come later.
+  static func check(_ device: String) throws(Fault) {
+    guard !DeviceID.isValid(device) else { return }
+    throw .usage("`\(device.printable)` is no device's id, which is 1 to 128 visible ASCII characters")
+  }
+
   func note(ifUnknown device: String, _ effect: String) async throws(Fault) {
+    try Self.check(device)
     do throws(Fault) { _ = try await get("/device", query: "id=\(device.percentEncoded)") } catch {
       guard error.exitCode == 1 else { throw error }
-      StandardStreams.say("prism-collector: \(error.message); \(effect) all the same\n")
+      complain("\(error.message); \(effect) all the same")
     }
   }
 }
@@ -102,7 +108,7 @@ private struct DeviceCommands {
   }
 
   private func found(_ isFound: Bool, _ otherwise: String) -> Int32 {
-    if !isFound { StandardStreams.say("prism-collector: \(otherwise)\n") }
+    if !isFound { complain(otherwise) }
     return isFound ? 0 : 1
   }
 
@@ -134,17 +140,17 @@ private struct DeviceCommands {
     _ values: [String], _ device: String?, _ tags: DeviceTags?
   ) async throws(StoreFailure) -> Int32 {
     guard options.keyRules[values[0]]?.derivesForDevice == true else {
-      StandardStreams.say("prism-collector: there is no key \(values[0]) with `derive: device` in the configuration\n")
+      complain("there is no key \(values[0]) with `derive: device` in the configuration")
       return 64
     }
     guard let count = Int(values[1]), (1...10_000_000).contains(count), let days = Int(values[2]),
       (1...3650).contains(days)
     else {
-      StandardStreams.say("prism-collector: device token: COUNT is from 1 to 10000000, DAYS from 1 to 3650\n")
+      complain("device token: COUNT is from 1 to 10000000, DAYS from 1 to 3650")
       return 64
     }
     guard device.map({ DeviceID.isValid($0) && count == 1 }) ?? true else {
-      StandardStreams.say("prism-collector: --device is 1 to 128 visible ASCII characters, and COUNT is 1 then\n")
+      complain("--device is 1 to 128 visible ASCII characters, and COUNT is 1 then")
       return 64
     }
     let made = EnrollmentToken.new(

@@ -46,7 +46,7 @@ enum DeviceFinding {
       _ = try await records.patch(DeviceTags.Source.operator.rawValue, fields: patch.text)
       print(device)
     }
-    if found.isEmpty { StandardStreams.say("prism-collector: no device is chosen by this expression\n") }
+    if found.isEmpty { complain("no device is chosen by this expression") }
     return found.isEmpty ? 1 : 0
   }
 }

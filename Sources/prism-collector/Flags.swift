@@ -104,8 +104,9 @@ struct Flags {
     return path
   }
 
-  /// - Throws: 64 for the command line, 78 for every fault of the configuration, 73 for the folder.
-  init(_ arguments: Arguments) throws(Fault) {
+  /// - Parameter makesState: whether a state folder is made where it is missing; else it was mistyped.
+  /// - Throws: 64 for the command line, 78 for every fault of the configuration, 66 and 73 for the folder.
+  init(_ arguments: Arguments, makesState: Bool = true) throws(Fault) {
     var path: String?
     var flags: [CollectorLoader.Flag] = []
     var (prints, isTrial) = (false, false)
@@ -141,6 +142,9 @@ struct Flags {
     }
     self.options = options
     self.options.isTrial = isTrial
+    guard makesState || options.store != nil || access(options.state, F_OK) == 0 || errno != ENOENT else {
+      throw Fault(message: "--state: \(options.state.printable): there is no such folder", exitCode: 66)
+    }
     do throws(StateFolder.Fault) { try StateFolder.prepare(options.state) } catch {
       throw Fault(message: "--state: \(error.description)", exitCode: error.isMode ? 78 : 73)
     }

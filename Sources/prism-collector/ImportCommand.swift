@@ -34,7 +34,7 @@ private struct FolderImport {
     let answers = try await taken(files)
     try write(answers)
     print(summary)
-    for problem in problems { StandardStreams.say("prism-collector: \(problem)\n") }
+    for problem in problems { complain(problem.printable) }
     return problems.isEmpty ? 0 : 1
   }
 

@@ -33,7 +33,7 @@ final class Listing {
     for thing in things?.array ?? [] { add(thing) }
     let count = things?.array?.count ?? 0
     if let total = total?.int, total > count {
-      StandardStreams.say("prism-collector: these are the first \(count) of \(total)\n")
+      complain("these are the first \(count) of \(total)")
     }
     return end()
   }
@@ -57,7 +57,7 @@ final class Listing {
   func end() -> Int32 {
     if isJSON { return output.exitCode }
     if rows.count == 1, widths == nil {
-      StandardStreams.say("prism-collector: there is nothing to list\n")
+      complain("there is nothing to list")
     } else {
       _ = flush()
     }

@@ -46,7 +46,7 @@ func printed(_ code: Int32) -> Int32 {
 
 /// Says why standard output failed, but for a reader that has read enough. - Returns: the exit code.
 func outputFailed(_ fault: Int32) -> Int32 {
-  if fault != EPIPE { StandardStreams.say("prism-collector: standard output: \(String(cString: strerror(fault)))\n") }
+  if fault != EPIPE { complain("standard output: \(String(cString: strerror(fault)))") }
   return 74
 }
 
@@ -110,7 +110,7 @@ private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ l
     log.info("prism-collector stopped")
     return 0
   } catch let refusal as PostgreSQLSetup.Refusal {
-    StandardStreams.say("prism-collector: \(refusal.description)\n")
+    complain(refusal.description)
     return 78
   } catch let faults as ConfigurationFaults {
     StandardStreams.say(faults.description + "\n")

@@ -42,14 +42,14 @@ private enum SymbolFiles {
       }
       return 0
     } catch {
-      StandardStreams.say("prism-collector: \(error.message.printable)\n")
+      complain(error.message)
       return 1
     }
   }
 
   static func remove(_ id: String, from folder: SymbolFolder) -> Int32 {
     if folder.remove(id) { return 0 }
-    StandardStreams.say("prism-collector: there is no debug file of the build \(id.printable)\n")
+    complain("there is no debug file of the build \(id.printable)")
     return 1
   }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import PrismBase
 import PrismPacket
 import PrismProtocol
@@ -63,6 +64,16 @@ import Testing
     #expect(blocked.exitCode == 78 && blocked.error.contains("Not a directory"), "\(blocked.error)")
   }
 
+  @Test("check finds what the start would find in the folder of remote configuration") func remoteFolder() async throws
+  {
+    let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\nremoteConfig: DIR/remote\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    mkdir("\(folder)/remote", 0o700)
+    try "maxItem: 0\n".write(toFile: "\(folder)/remote/shop.yaml", atomically: true, encoding: .utf8)
+    let ran = try await Self.run(["check"], in: folder)
+    #expect(ran.exitCode == 78 && ran.error.contains("shop.yaml:1: maxItem: is 0"), "\(ran.error)")
+  }
+
   @Test("check reads the properties of an output kafka, and shows no value of them")
   func kafka() async throws {
     let folder = try Self.folder(
@@ -90,6 +101,37 @@ import Testing
   func typingError(words: [String], answer: String) async throws {
     let ran = try await Programs.run(Programs.collector, words)
     #expect(ran.exitCode == 64 && ran.error.contains(answer))
+    #expect(ran.error.split(separator: "\n").count == 1, "\(ran.error)")
+  }
+
+  @Test(
+    "what is mistyped or empty is neither made nor taken for something else",
+    arguments: [
+      (["query"], 66, "there is no such folder"), (["crash", "list"], 66, "there is no such folder"),
+      (["device", "revoke", ""], 64, "a word is empty"), (["device", "revoke", "a b"], 64, "is no device's id"),
+      (["device", "tag", "", "a=b"], 64, "a word is empty"),
+      (
+        ["record", "put", "--namespace", "shop", "--table", "t", "--device", "", "x", "{}"], 64,
+        "of `--device` is empty"
+      ),
+      (["query", "--kind", "metas"], 64, "--kind: is `metas`, must be one of meta, payload"),
+    ])
+  func mistyped(words: [String], exitCode: Int32, answer: String) async throws {
+    let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    let ran = try await Self.run(words, in: folder)
+    #expect(ran.exitCode == exitCode && ran.error.contains(answer), "\(ran.exitCode) \(ran.error)")
+    #expect(exitCode == 64 || !FileManager.default.fileExists(atPath: "\(folder)/state"))
+  }
+
+  @Test("a file's name of others reaches no terminal as it is") func escapes() async throws {
+    let folder = try Self.folder("state: DIR/state\nkeys: [{id: main, file: main.key}]\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    mkdir("\(folder)/stick", 0o700)
+    try Data("x".utf8).write(to: URL(filePath: "\(folder)/stick/a\u{1B}[31m\n.packet"))
+    let ran = try await Self.run(["import", "\(folder)/stick"], in: folder)
+    #expect(ran.exitCode == 1 && ran.error.contains("is no packet"), "\(ran.error)")
+    #expect(ran.error.unicodeScalars.allSatisfy { $0 == "\n" || $0.value >= 32 })
     #expect(ran.error.split(separator: "\n").count == 1, "\(ran.error)")
   }
 

@@ -18,7 +18,7 @@ struct ArgumentsTests {
   @Test(
     "an option has its value behind =, or in the next word if its presence allows that",
     arguments: [
-      ("--config a", "--config=a", ""), ("--config=a=b", "--config=a=b", ""), ("--config=", "--config=", ""),
+      ("--config a", "--config=a", ""), ("--config=a=b", "--config=a=b", ""),
       ("--config --json", "--config=--json", ""), ("--watch 5", "--watch", "5"), ("--watch=5", "--watch=5", ""),
       ("--dev", "--dev", ""), ("--dev x", "--dev=x", ""), ("--dev --json", "--dev --json", ""),
       ("--dev=x y", "--dev=x", "y"), ("a --json b", "--json", "a b"), ("- -5", "", "- -5"),
@@ -42,6 +42,23 @@ struct ArgumentsTests {
     ])
   func faults(words: String, text: String) {
     #expect { try Self.read(words) } throws: { ($0 as? ArgumentFault)?.description == text }
+  }
+
+  @Test(
+    "an empty word is refused, unless it is another program's: a variable that is not set would mean everything",
+    arguments: [
+      (["--config", ""], "the value of `--config` is empty; is a variable not set?"),
+      (["--tag="], "the value of `--tag` is empty; is a variable not set?"),
+      (["a", "", "b"], "a word is empty; is a variable not set?"), (["--", ""], nil),
+    ])
+  func empty(words: [String], text: String?) {
+    let fault = #expect(
+      throws: (any Error).self,
+      performing: { () throws -> Void in
+        _ = try Arguments(words, options: Self.options)
+        if text == nil { throw ArgumentFault.unexpectedWord("taken") }
+      })
+    #expect((fault as? ArgumentFault)?.description == text ?? "`taken` is not understood")
   }
 
   @Test("help shows each option once, its text from one column on") func help() {

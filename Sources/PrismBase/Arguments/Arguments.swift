@@ -1,4 +1,5 @@
-/// The words of a command line, taken apart by a table of options. Options and operands may be mixed.
+/// The words of a command line, taken apart by a table of options. Options and operands may be mixed. An empty one is
+/// refused: a variable that is not set would mean all that there is.
 public struct Arguments: Sendable {
   /// An option as it was given.
   public struct Given: Sendable, Equatable {
@@ -23,10 +24,12 @@ public struct Arguments: Sendable {
       }
       let isShort = options.contains { $0.shortName == word }
       guard isShort || word.hasPrefix("--") else {
+        guard !word.isEmpty else { throw .empty(nil) }
         operands.append(word)
         continue
       }
       let option = try Self.option(word, options, &rest)
+      guard option.value?.isEmpty != true else { throw .empty(option.name) }
       let known = options.first { $0.name == option.name && !$0.isRepeatable }
       if let known, option.value != nil, contains(option.name) { throw .repeated(known) }
       given.append(option)
@@ -138,6 +141,8 @@ public enum ArgumentFault: Error, Sendable, Equatable, CustomStringConvertible {
   case repeated(ArgumentOption)
   /// The program takes no such word.
   case unexpectedWord(String)
+  /// The value of this option is empty; nil: a word is.
+  case empty(String?)
 
   public var description: String {
     switch self {
@@ -147,6 +152,7 @@ public enum ArgumentFault: Error, Sendable, Equatable, CustomStringConvertible {
     case .valueUnexpected(let option): "`\(option.name)` takes no value"
     case .repeated(let option): "`\(option.name)` is given twice; give it once"
     case .unexpectedWord(let word): "`\(word)` is not understood"
+    case .empty(let option): "\(option.map { "the value of `\($0)`" } ?? "a word") is empty; is a variable not set?"
     }
   }
 }

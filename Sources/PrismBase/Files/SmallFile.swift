@@ -87,7 +87,10 @@ extension SmallFile {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     guard descriptor >= 0 else { throw FileError(path, cannot: "be made") }
     defer { close(descriptor) }
-    try write(bytes, to: descriptor, of: path)
+    do throws(FileError) { try write(bytes, to: descriptor, of: path) } catch {
+      unlink(path)  // a part of it would keep the next try out
+      throw error
+    }
   }
 
   private static func write(_ bytes: [UInt8], to descriptor: Int32, of path: String) throws(FileError) {

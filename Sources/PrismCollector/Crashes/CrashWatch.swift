@@ -49,6 +49,7 @@ struct CrashWatch: Sendable {
   /// Groups the crashes that came since, by the rules of operators.
   /// - Returns: whether all crashes are read, and the states of the store.
   func refresh() async throws(StoreFailure) -> (isWhole: Bool, states: [CrashState]) {
+    await collector.access.page.followErasures(now: collector.time.uptime)
     let all = try await states.all()
     let rules = try await rules(all)
     return (try await index.refresh(collector.store, time: collector.time, rules: rules, states: all), all)

@@ -126,10 +126,12 @@ extension DeviceFacts.Notes {
     return found
   }
 
+  /// A version without an app is no one's.
   fileprivate static func said(in object: [UInt8]) -> (app: String, version: String) {
     let meta = try? JSONValue(parsing: object)  // too deep for a tree: without words
     let word = { (key: String) in meta?[key]?.string?.cut(atBytes: DeviceFacts.wordBytesMax) ?? "" }
-    return (word("APP_NAME"), word("APP_VERSION"))
+    let app = word("APP_NAME")
+    return (app, app.isEmpty ? "" : word("APP_VERSION"))
   }
 
   /// - Returns: whether there is something to write.

@@ -20,6 +20,20 @@ enum FleetErasure {
     "configured_devices",
   ]
 
+  /// Of `notice_marks`: counts erasures, so that each replica forgets what it read before.
+  static let mark = "erasures"
+
+  /// Call it when no report of the erasure is left in the store.
+  static func tellReplicas(of fleet: FleetDatabase) throws(StoreFailure) {
+    try FleetSession(fleet).write { statements in
+      _ = try statements.run(
+        """
+        INSERT INTO notice_marks (name, value) VALUES ($1, 1)
+        ON CONFLICT (name) DO UPDATE SET value = notice_marks.value + 1
+        """, [mark])
+    }
+  }
+
   static func run(_ erased: Erased, in fleet: FleetDatabase) throws(StoreFailure) {
     try FleetSession(fleet).write { statements in
       for statement in ofReports { try statements.run(statement, []) }

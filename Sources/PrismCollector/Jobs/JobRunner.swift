@@ -69,15 +69,17 @@ struct JobRunner: Sendable {
     var sent: [Job.Device] = []
     for var device in try await jobs.next(of: job.id, .waiting, limit: count) {
       device.changedTime = now
+      guard let (place, change, condition) = job.change(for: device) else { continue }
       do throws(RecordFailure) {
-        guard let (place, change, condition) = job.change(for: device) else { continue }
         _ = try await records.change([change], of: place, if: condition)
         if place.table == .command { device.progress = .sent } else { device.progress = .done }
       } catch {
         switch error {
         // It got the command, and the collector that gave it did not come to note that.
         case .refused(.condition, _): device.progress = .sent
-        case .refused: (device.progress, device.result) = (.failed, "\(error)".cut(atBytes: Job.resultBytesMax))
+        case .refused:
+          let words = CollectorRefusal(error, [change]).message
+          (device.progress, device.result) = (.failed, words.cut(atBytes: Job.resultBytesMax))
         case .store(let failure):
           try await jobs.note(sent, of: job.id)
           throw failure

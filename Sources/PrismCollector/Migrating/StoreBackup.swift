@@ -59,6 +59,9 @@ public struct StoreBackup {
       say("\(name) is copied to \(folder), and has no fault")
     }
     try Folder.sync(folder)
+    if DatabaseFiles(folder: state).isCarried {
+      say("the store of \(state) was carried to another database: this copy has nothing that came since")
+    }
   }
 
   // MARK: From a folder
@@ -70,6 +73,11 @@ public struct StoreBackup {
   public func restore(from folder: String, now: Int64, _ say: (String) -> Void) throws {
     let lock = try StateLock(folder: state)
     defer { withExtendedLifetime(lock) {} }
+    guard !DatabaseFiles(folder: state).isCarried else {
+      throw Fault(
+        description: "the store of \(state) was carried to another database: delete the file `carried` in it to use it "
+          + "again")
+    }
     let names = Self.names.filter { access("\(folder)/\($0)", F_OK) == 0 }
     guard names.contains(Self.reports) else {
       throw Fault(description: "\(folder) has no \(Self.reports): name the folder of `prism-collector backup`")
@@ -82,12 +90,15 @@ public struct StoreBackup {
     guard try DatabaseOpening.hasTables(restored(Self.reports), nil) else {
       throw Fault(description: "\(folder)/\(Self.reports) is no database of a collector")
     }
-    try leap(PacketDatabase(path: restored(Self.reports)).connection)
     if names.contains(FleetDatabase.fileName) {
       let fleet = try SQLiteConnection(.init(path: restored(FleetDatabase.fileName)))
+      guard try FleetSchema.isWhole(fleet) else {
+        throw Fault(description: "\(folder)/\(FleetDatabase.fileName) is no database of a collector")
+      }
       try FleetSchema.prepare(fleet)
       try fleet.execute(Self.versionLeap)
     }
+    try leap(PacketDatabase(path: restored(Self.reports)).connection)
     let aside = "\(state)/before-restore-\(now)"
     guard mkdir(aside, 0o700) == 0 else { throw Self.fault(aside, "can't be made", errno) }
     for name in names {

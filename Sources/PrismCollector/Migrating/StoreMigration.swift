@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismProtocol
 public import PrismSQL
@@ -187,8 +188,14 @@ enum CarriedSource {
 
   /// Opens a folder, and brings its database to this program's version. - Throws: where it can't be read, or is in use.
   init(folder: String) throws {
+    // Opening would make it: an empty store would be carried.
+    guard access(folder + "/collector.db", F_OK) == 0 else {
+      throw StoreBackup.Fault(description: "the folder has no collector.db")
+    }
     let lock = try StateLock(folder: folder)
-    try DatabaseOpening.hasTables(folder + "/collector.db", nil)
+    guard try DatabaseOpening.hasTables(folder + "/collector.db", nil) else {
+      throw StoreBackup.Fault(description: "its collector.db is no database of a collector")
+    }
     _ = try PacketDatabase(path: folder + "/collector.db")
     try FleetDatabase.folder(folder).prepare()
     self = .folder(folder, lock)

@@ -5,7 +5,7 @@ import PrismSQL
 
 /// Inserts reports into a PostgreSQL database of people who ask in SQL: a table a namespace, which it makes when it is missing
 /// (docs/postgresql.md). A report that comes again, also from another collector, has the key of its row, and is there once: its
-/// device, its packet and the digest of its meta.
+/// device, its packet and the digest of its meta, its payload and, without an id, its place there.
 actor PostgreSQLOutput: ReportOutput {
   struct Options: Sendable, Equatable {
     var uri: String
@@ -139,7 +139,12 @@ private struct PostgreSQLTable {
       PostgreSQLArray.text(rows.map { $0.chainIsBroken ? "t" : "f" }),
       PostgreSQLArray.text(rows.map { $0.payload.map { "\\x" + Hex.encode($0) } }),
       PostgreSQLArray.text(rows.map { String(decoding: $0.meta, as: UTF8.self) }),
-      PostgreSQLArray.text(try rows.map { "\\x" + Hex.encode(try Hashing.sha256($0.meta)) }),
+      PostgreSQLArray.text(try rows.map { "\\x" + Hex.encode(try digest(of: $0)) }),
     ]
+  }
+
+  /// A part of a report is not the report: equal ones that were sent twice are two rows.
+  private static func digest(of report: StoredReport) throws -> [UInt8] {
+    try Hashing.sha256(Array("\(report.place) \(report.meta.count) ".utf8) + report.meta + (report.payload ?? []))
   }
 }

@@ -6,18 +6,14 @@ import PrismProtocol
 extension PageAPI {
   /// - Throws: 503 where the store can't be read.
   func ask<Result: Sendable>(_ body: () async throws(StoreFailure) -> Result) async throws(CollectorRefusal) -> Result {
-    do throws(StoreFailure) { return try await body() } catch { throw CollectorRefusal.unreadable }
+    do throws(StoreFailure) { return try await body() } catch { throw .unavailable(error.description) }
   }
 
   /// The filter of a request, without what is not the filter's.
   func filter(_ request: PageRequest) throws(CollectorRefusal) -> ReportFilter {
     var http = request.http
     let known = PageRoutes.filter + ["after", "before", "order"]
-    http.query = http.query.filter { known.contains($0.name) && !$0.value.isEmpty }
-    let kinds = RowKind.reports.map(\.name)
-    if let kind = http.parameter("kind"), !kinds.contains(kind) {
-      throw CollectorRefusal(400, "kind: is `\(kind.prefix(32))`, must be one of \(kinds.joined(separator: ", "))")
-    }
+    http.query = http.query.filter { known.contains($0.name) }
     return try ReportFilter(http, request.scope)
   }
 

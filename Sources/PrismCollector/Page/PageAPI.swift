@@ -52,7 +52,11 @@ struct PageAPI: PageAnswers {
     do throws(CollectorRefusal) {
       try Self.check(route.access, request, reader)
       try request.checkParameters(route.parameters)
-      let asked = PageRequest(http: request, parts: parts, reader: reader)
+      await collector.access.page.followErasures(now: collector.time.uptime)
+      // Forms name each of their fields, also one that is left empty.
+      var given = request
+      given.query.removeAll { $0.value.isEmpty }
+      let asked = PageRequest(http: given, parts: parts, reader: reader)
       let answer =
         route.takesTurn
         ? try await collector.access.page.reading.inTurn { () throws(CollectorRefusal) in

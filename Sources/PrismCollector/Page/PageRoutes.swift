@@ -131,7 +131,7 @@ struct PageRequest: Sendable {
   func number<Value: FixedWidthInteger>(
     _ name: String, in range: ClosedRange<Value>
   ) throws(CollectorRefusal) -> Value? {
-    guard let text = http.parameter(name), !text.isEmpty else { return nil }
+    guard let text = http.parameter(name) else { return nil }
     guard let value = Value(text), range.contains(value) else {
       throw CollectorRefusal(
         400,
@@ -144,7 +144,7 @@ struct PageRequest: Sendable {
   func word<Word: RawRepresentable & CaseIterable>(
     _ name: String, _ words: Word.Type
   ) throws(CollectorRefusal) -> Word? where Word.RawValue == String {
-    guard let text = http.parameter(name), !text.isEmpty else { return nil }
+    guard let text = http.parameter(name) else { return nil }
     guard let word = Word(rawValue: text) else {
       let known = Word.allCases.map(\.rawValue).joined(separator: ", ")
       throw CollectorRefusal(400, "\(name): is `\(text.prefix(32))`, must be one of \(known)")
@@ -157,7 +157,7 @@ extension PageRequest {
   /// The devices of `where`; nil: all. - Throws: 400 for another expression.
   var devices: DeviceExpression? {
     get throws(CollectorRefusal) {
-      guard let text = http.parameter("where"), !text.isEmpty else { return nil }
+      guard let text = http.parameter("where") else { return nil }
       return try DeviceExpression.asked(text)
     }
   }

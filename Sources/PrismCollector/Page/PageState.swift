@@ -18,6 +18,9 @@ final class PageState: Sendable {
   /// Live tails, which end when the collector stops.
   var tailing: ReadGate { tails.gate }
   private let views: Views
+  /// The erasures of all replicas at the last look.
+  private let erased = Mutex<(count: Int64?, nextLook: Duration)>((nil, .zero))
+  private let isShared: Bool
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
 
@@ -27,7 +30,7 @@ final class PageState: Sendable {
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     erasures = ErasureDesk(state: options.state, fleet: options.fleet, time: time, log: log)
-    notices = NoticeStore(options.fleet)
+    (notices, isShared) = (NoticeStore(options.fleet), options.fleet.isShared)
     jobs = JobStore(options.fleet)
     crashStates = CrashStateStore(options.fleet)
   }
@@ -69,6 +72,22 @@ extension PageState {
     await releases.forget()
     questions.forget()
     views.devices.withLock { $0 = [:] }
+  }
+
+  /// The same where another replica erased them. Looks once a second at most.
+  func followErasures(now: Duration) async {
+    let isDue = erased.withLock { erased in
+      guard isShared, now >= erased.nextLook else { return false }
+      erased.nextLook = now + .seconds(1)
+      return true
+    }
+    // While the database does not answer, neither does what is asked for.
+    guard isDue, let count = try? await notices.mark(FleetErasure.mark) ?? 0 else { return }
+    let isNews = erased.withLock { erased in
+      defer { erased.count = count }
+      return erased.count.map { $0 != count } ?? false
+    }
+    if isNews { await forgetReports() }
   }
 
   /// Something changed here that the next answer about devices must show.

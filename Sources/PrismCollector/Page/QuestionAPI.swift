@@ -79,12 +79,11 @@ extension QuestionAPI {
 
   /// `GET /rings`: the newest hour of each device, as sums by type.
   func rings(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    func parameter(_ name: String) -> String? { request.http.parameter(name).flatMap { $0.isEmpty ? nil : $0 } }
-    let wanted = parameter("type").map { ReportType(entry: $0) }
+    let wanted = request.http.parameter("type").map { ReportType(entry: $0) }
     if case .some(nil) = wanted { throw CollectorRefusal(400, "type: is no type of reports, and no pattern of types") }
     var filter = ReportFilter(scope: request.scope)
     (filter.type, filter.namespace, filter.device) = (
-      ReportType.ringHealth.text, parameter("namespace"), parameter("device")
+      ReportType.ringHealth.text, request.http.parameter("namespace"), request.http.parameter("device")
     )
     (filter.axis, filter.isNewestFirst) = (.received, true)
     let span = filter.device == nil ? Self.milliseconds.ofFleet : Self.milliseconds.ofDevice

@@ -140,7 +140,7 @@ extension RecordAPI {
     guard let table = RecordTableName(request.parts[1]) else {
       throw CollectorRefusal(400, "the path names no table; a name has 1 to 64 of A-Z a-z 0-9 _ -")
     }
-    let device = request.http.parameter("device").flatMap { $0.isEmpty ? nil : $0 }
+    let device = request.http.parameter("device")
     guard device.map({ (1...256).contains($0.utf8.count) && $0.isVisibleASCII }) ?? true else {
       throw CollectorRefusal(400, "device: must be 1 to 256 visible ASCII characters")
     }
@@ -197,7 +197,7 @@ extension CollectorRefusal {
   /// Why changes of records were not made.
   init(_ failure: RecordFailure, _ changes: [RecordChange]) {
     switch failure {
-    case .store(.unavailable): self = .unreadable
+    case .store(.unavailable(let cause)): self = .unavailable(cause)
     case .store(.rejected(let cause)): self.init(422, "the store can't hold this: \(cause)")
     case .refused(let refusal, let index):
       let id = changes[index].id.text

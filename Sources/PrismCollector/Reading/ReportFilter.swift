@@ -75,7 +75,7 @@ extension ReportFilter {
     self.init(scope: scope)
     try request.checkParameters(Self.parameters)
     (namespace, type) = (request.parameter("namespace"), request.parameter("type"))
-    (device, kind) = (request.parameter("device"), request.parameter("kind"))
+    (device, kind) = (request.parameter("device"), try Self.kind(request.parameter("kind")))
     (since, until) = (try Self.time("since", request), try Self.time("until", request))
     if let since, let until, since >= until { throw CollectorRefusal(400, "until: must be later than since") }
     switch request.parameter("time") {
@@ -99,6 +99,13 @@ extension ReportFilter {
     }
   }
 
+  /// - Throws: 400 for another word.
+  static func kind(_ word: String?) throws(CollectorRefusal) -> String? {
+    let kinds = RowKind.reports.map(\.name)
+    guard let word, !kinds.contains(word) else { return word }
+    throw CollectorRefusal(400, "kind: is `\(word.prefix(32))`, must be one of \(kinds.joined(separator: ", "))")
+  }
+
   private static func time(_ name: String, _ request: HTTPRequest) throws(CollectorRefusal) -> Int64? {
     let value = try number(name, request)
     guard let value, 1_000_000_000..<100_000_000_000 ~= value else { return value }
@@ -117,7 +124,7 @@ extension ReportFilter {
 extension MetaCondition {
   /// The conditions of a parameter, which may come several times. - Throws: 400 naming it.
   static func all(_ name: String, _ request: HTTPRequest) throws(CollectorRefusal) -> [MetaCondition] {
-    let texts = request.query.filter { $0.name == name && !$0.value.isEmpty }.map(\.value)
+    let texts = request.query.filter { $0.name == name }.map(\.value)
     guard texts.count <= countMax else {
       throw CollectorRefusal(400, "\(name): \(texts.count) conditions, at most \(countMax) are taken")
     }
@@ -132,9 +139,13 @@ extension MetaCondition {
 }
 
 extension HTTPRequest {
-  /// A parameter with a typing error would be left out of the question, and the answer be one to another question.
-  /// - Throws: 400 for a parameter that is not among `known`, with the nearest one.
+  /// A parameter with a typing error would be left out of the question, and the answer be one to another question. A change
+  /// with an empty one, of a variable that is not set, would be one of everything.
+  /// - Throws: 400 for a parameter that is not among `known`, with the nearest one, and for an empty one of a change.
   func checkParameters(_ known: [String]) throws(CollectorRefusal) {
+    if method != .get, let empty = query.first(where: { $0.value.isEmpty && known.contains($0.name) }) {
+      throw CollectorRefusal(400, "\(empty.name): is empty; leave it out if all are wanted")
+    }
     guard let unknown = query.map(\.name).first(where: { !known.contains($0) }) else { return }
     let hint = NearestName.of(unknown, among: known).map { "; did you mean `\($0)`?" } ?? "."
     let others = known.isEmpty ? "No parameter is taken" : "There are \(known.joined(separator: ", "))"

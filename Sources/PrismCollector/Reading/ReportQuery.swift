@@ -30,7 +30,10 @@ public struct ReportQuery: Sendable {
     case "namespace": filter.namespace = value
     case "type": filter.type = value
     case "device": filter.device = value
-    case "kind": filter.kind = value
+    case "kind":
+      do throws(CollectorRefusal) { filter.kind = try ReportFilter.kind(value) } catch {
+        throw Fault(message: "--\(error.message)", exitCode: 64)
+      }
     case "since": filter.since = try Self.time(name, value)
     case "until": filter.until = try Self.time(name, value)
     case "time":

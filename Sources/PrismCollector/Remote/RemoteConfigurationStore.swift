@@ -21,6 +21,8 @@ actor RemoteConfigurationStore {
   private static let wholeKept: Int64 = 3_600_000
   /// Between two looks at what other replicas changed, and after a failure of the database.
   private static let (interval, retryInterval) = (Duration.seconds(1), Duration.seconds(5))
+  /// Between two versions for devices that a rollout chooses later: a device that asks in between gets it with its next question.
+  private static let renewalInterval = Duration.seconds(10)
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.remote")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -31,6 +33,7 @@ actor RemoteConfigurationStore {
   let log: Logger
   private var folder: RemoteFolderState
   private var nextLook: Duration
+  private var nextRenewal: Duration = .zero
   /// As it was read last; nil: the database was not reached yet.
   private(set) var configuration: ServedConfiguration?
   /// The answers to the question for everything, by their time.
@@ -86,10 +89,14 @@ actor RemoteConfigurationStore {
   func answer(
     to device: String, since: Int64?, among chosen: DeviceChoice? = nil
   ) throws(CollectorRefusal) -> Answer {
-    let configuration = try current()
+    var configuration = try current()
     let held = since.flatMap { configuration.rollouts.held(at: $0) }
-    let wanted = configuration.rollouts.active.flatMap {
+    var wanted = configuration.rollouts.active.flatMap {
       $0.isFor(device, holds: held?.id == $0.id, among: chosen) ? $0 : nil
+    }
+    // Devices take one content under a version that is signed: one that is chosen later needs a version of its own.
+    if key != nil, let since, since >= configuration.updateTime, wanted?.id != held?.id {
+      if let renewed = try renew() { configuration = renewed } else { wanted = held }
     }
     let time = configuration.updateTime + (wanted == nil ? 0 : 1)
     guard let since else {
@@ -104,6 +111,17 @@ actor RemoteConfigurationStore {
     }
     let body = try seal(changes, isFull: false, since: since, updateTime: time)
     return Answer(body: body, outcome: changes.isEmpty ? "unchanged" : "changes", updateTime: time)
+  }
+
+  /// The same under a new version, of which the whole fleet hears. - Returns: nil: there was one just now.
+  private func renew() throws(CollectorRefusal) -> ServedConfiguration? {
+    guard time.uptime >= nextRenewal else { return nil }
+    nextRenewal = time.uptime + Self.renewalInterval
+    let now = time.unixMilliseconds
+    return try update { configuration, statements in
+      try configuration.renew(now: now, to: statements)
+      return .success(configuration)
+    }
   }
 
   private func wholeAnswer(

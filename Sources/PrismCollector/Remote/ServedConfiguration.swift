@@ -143,6 +143,9 @@ struct ServedConfiguration {
     }
   }
 
+  /// Begins a new version that says the same.
+  mutating func renew(now: Int64, to statements: SQLStatements) throws { try count(now: now, to: statements) }
+
   private mutating func count(now: Int64, to statements: SQLStatements) throws {
     updateTime = max(updateTime + 2, now) & ~1
     version = version == 0 ? now / 60_000 + 1 : version + 1

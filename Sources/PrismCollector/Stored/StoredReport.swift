@@ -9,6 +9,8 @@ struct StoredReport: Sendable, Equatable {
   /// Milliseconds since 1970, of the collector's clock.
   var receivedTime: Int64
   var packetID: String
+  /// Of one without an id, among the reports of its packet that are stored together, from 0: it tells equal ones apart.
+  var place = 0
   var chainIsBroken: Bool
   /// JSON text.
   var meta: [UInt8]

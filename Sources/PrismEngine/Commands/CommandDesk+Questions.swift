@@ -42,6 +42,15 @@ extension CommandDesk {
     let names = await engine.parts.store.triggers[namespace, default: [:]].keys
       .filter { $0.hasPrefix(TriggerOrder.namePrefix) }
     var ended = CommandEnd.done(.string(order.trigger == nil ? "taken away" : "holds for \(order.hours) hours"))
+    let types = engine.hub.current.namespaces[namespace]?.monitorList ?? []
+    if let trigger = order.trigger {
+      // As a trigger of the file is refused for it (`NamespaceDraft`).
+      if types.entry(for: trigger.on) == nil {
+        ended = .failed(.string("on: is \(trigger.on), must be a type of monitorList"))
+      } else if types.allSatisfy({ $0.keep == .queue }) {
+        ended = .failed("no type of monitorList has keep: ring or keep: memory")
+      }
+    }
     if !names.contains(order.name) {
       if order.trigger == nil { ended = .failed("no such trigger holds") }
       if names.count >= ReportTrigger.countMax {

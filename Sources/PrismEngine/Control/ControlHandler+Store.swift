@@ -16,7 +16,7 @@ extension ControlHandler {
   }
 
   func showDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
-    guard let selection = DeadLetterSelection(request) else {
+    guard let selection = try await deadSelection(request) else {
       throw Refused(64, "dead show: which one? See `prismctl dead list`")
     }
     guard let found = try await asking({ try await store.deadLetter(selection) }) else { throw selection.isEmpty }
@@ -29,7 +29,7 @@ extension ControlHandler {
 
   func settleDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
     let all = request["all"]?.bool == true ? DeadLetterSelection.all(try namespace(request)) : nil
-    guard let selection = DeadLetterSelection(request) ?? all else {
+    guard let selection = try await deadSelection(request) ?? all else {
       throw Refused(64, "either an `id` of `prismctl dead list`, or `all`")
     }
     let (isRequeue, namespace) = (request.command == .deadRequeue, try namespace(request))
@@ -38,11 +38,27 @@ extension ControlHandler {
     return [.init(isRequeue ? "requeued" : "dropped", .int(count))]
   }
 
+  /// A report id may be of digits, as the numbers of dead letters are.
+  private func deadSelection(_ request: ControlRequest) async throws(Refused) -> DeadLetterSelection? {
+    let selection = DeadLetterSelection(request)
+    guard case .number(let number)? = selection, request["isNumber"]?.bool != true else { return selection }
+    let named = try await asking { try await store.deadLetter(.report(String(number)))?.letter.number }
+    guard let named, named != number else { return selection }
+    guard try await asking({ try await store.deadLetter(.number(number)) }) == nil else {
+      throw Refused(
+        64, "\(number) is the number of one dead letter and the report id of another one: add --number or --report-id")
+    }
+    return .report(String(number))
+  }
+
   // MARK: Removal
 
   func remove(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
     let (namespace, selection) = (try namespace(request, orAsk: "remove: of which namespace?"), try removal(request))
-    return [Answers.removed(try await asking { try await store.remove(selection, of: namespace) })]
+    let removed = try await asking { try await store.remove(selection, of: namespace) }
+    // One that is configured no more may have reports.
+    guard removed > 0 || engine.hub.current.namespaces[namespace] != nil else { throw unknown(namespace) }
+    return [Answers.removed(removed)]
   }
 
   private func removal(_ request: ControlRequest) throws(Refused) -> RemovalSelection {
@@ -246,7 +262,7 @@ extension TraceReport {
 extension DeadLetterSelection {
   /// By the number, or by the report's id; nil: the request has neither.
   fileprivate init?(_ request: ControlRequest) {
-    guard let one = request["id"]?.int.map({ Self.number($0) }) ?? request["id"]?.string.map({ .report($0) }) else {
+    guard let id = request["id"], let one = id.int.map({ Self.number($0) }) ?? id.string.map({ .report($0) }) else {
       return nil
     }
     self = one

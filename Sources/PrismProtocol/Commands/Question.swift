@@ -70,13 +70,14 @@ public struct QuestionAnswer: Equatable, Sendable {
   public var milliseconds = 0
   /// One for each value of `by`, as text; without `by` one of the name "".
   public var groups: [ExactText: Sketch] = [:]
-  /// Of the reports whose value had no room, or has over 64 bytes.
+  /// Of the reports whose value had no room, or has over 64 bytes, and of those without the member.
   public var others = Sketch()
 
   public init() {}
 
-  /// Adds a number to the sketch of a group.
-  public mutating func add(_ value: Double, to name: String) {
+  /// Adds a number to the sketch of a group. - Parameter name: nil: the report has no such member.
+  public mutating func add(_ value: Double, to name: String?) {
+    guard let name else { return others.add(value) }
     let group = ExactText(name)
     guard name.utf8.count <= 64, groups[group] != nil || groups.count < Self.groupsMax else { return others.add(value) }
     groups[group, default: Sketch()].add(value)

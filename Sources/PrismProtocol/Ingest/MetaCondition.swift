@@ -79,6 +79,12 @@ package struct MetaCondition: Sendable, Equatable {
     guard value.utf8.count <= Self.valueBytesMax, !value.utf8.contains(0) else {
       throw Fault(reason: "has a value of over \(Self.valueBytesMax) bytes, or with a zero byte")
     }
+    // As a text it would find nothing.
+    if comparison != .contains, case .number(let text)? = try? JSONValue(parsing: Array(value.utf8)),
+      Double(text)?.isFinite != true
+    {
+      throw Fault(reason: "has a number beyond 1.8e308, which is compared with no other")
+    }
   }
 
   /// Reads `PATH = VALUE`: which reports are erased.

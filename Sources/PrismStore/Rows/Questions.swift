@@ -79,10 +79,9 @@ struct Questions: StoreOperations {
     run.answer.rows += 1
     run.types[row.type, default: RowCount()].rows += 1
     guard run.question.want != .rows else { return }
-    let group = try run.question.by.map { (key) throws(SQLiteError) in
-      try ring.value(of: key, in: row, metas).map { $0.string ?? $0.text } ?? ""
-    }
-    run.answer.add(number, to: group ?? "")
+    guard let key = run.question.by else { return run.answer.add(number, to: "") }
+    let value = try ring.value(of: key, in: row, metas)
+    run.answer.add(number, to: value?.groupName)
   }
 
   /// Writes the end of a question's command down, and lets the reports go that are still kept. It is one transaction, so that
@@ -134,5 +133,13 @@ extension ReportStore {
     var run = run
     let outcome = try write { (transaction) throws(SQLiteError) in try Questions(transaction).finish(&run, step) }
     return (outcome, run.answer)
+  }
+}
+
+extension JSONValue {
+  /// Equal numbers are one group, whatever their form.
+  fileprivate var groupName: String {
+    guard let number = double, number == number.rounded(), abs(number) < 0x1p53 else { return string ?? text }
+    return String(Int(number))
   }
 }

@@ -120,18 +120,19 @@ extension Command {
   }
 
   static let deadShow = Command(
-    words: ["dead", "show"], summary: "show one of them, by its number or report id", operands: ["ID"], options: [json],
-    example: "prismctl dead show 12"
-  ) { invocation throws(Failure) in try ask(.deadShow, [id(invocation)], invocation) }
+    words: ["dead", "show"], summary: "show one of them, by its number or report id", operands: ["ID"],
+    options: deadID + [json], example: "prismctl dead show 12"
+  ) { invocation throws(Failure) in try ask(.deadShow, try id(invocation), invocation) }
 
   static let deadRequeue = Command(
     words: ["dead", "requeue"], summary: "send one again, or all", operands: ["[ID]"],
-    options: [Option("--all", nil, "all of them"), namespace, json], example: "prismctl dead requeue 12"
+    options: [Option("--all", nil, "all of them"), namespace] + deadID + [json], example: "prismctl dead requeue 12"
   ) { invocation throws(Failure) in try ask(.deadRequeue, try idOrAll(invocation), invocation) }
 
   static let deadDrop = Command(
     words: ["dead", "drop"], summary: "delete one, or all", operands: ["[ID]"],
-    options: [Option("--all", nil, "all of them"), namespace, Option("--yes", nil, "don't ask before all"), json],
+    options: [Option("--all", nil, "all of them"), namespace, Option("--yes", nil, "don't ask before all")] + deadID
+      + [json],
     example: "prismctl dead drop --all --namespace shop --yes"
   ) { invocation throws(Failure) in
     let chosen = try idOrAll(invocation)
@@ -203,16 +204,23 @@ extension Command {
   }
 
   /// A number of `prismctl dead list`, or a report id.
-  private static func id(_ invocation: Invocation) -> JSONValue.Member {
-    let text = invocation.operands[0]
-    return .init("id", Int(text).map { .int($0) } ?? .string(text))
+  private static let deadID = [
+    Option("--number", nil, "ID is the number of a dead letter"), Option("--report-id", nil, "ID is a report id"),
+  ]
+
+  private static func id(_ invocation: Invocation) throws(Failure) -> [JSONValue.Member] {
+    let (text, isNumber) = (invocation.operands[0], invocation.has("--number"))
+    // `007` is no number of a dead letter.
+    let number = invocation.has("--report-id") ? nil : Int(text).flatMap { String($0) == text ? $0 : nil }
+    guard number != nil || !isNumber else { throw .usage("--number: `\(text)` is no number of a dead letter") }
+    return [.init("id", number.map { .int($0) } ?? .string(text)), .init("isNumber", .bool(isNumber))]
   }
 
   private static func idOrAll(_ invocation: Invocation) throws(Failure) -> [JSONValue.Member] {
     guard invocation.has("--all") != !invocation.operands.isEmpty else {
       throw .usage("either an ID of `prismctl dead list`, or --all")
     }
-    return invocation.has("--all") ? [.init("all", true)] + namespaceArgument(invocation) : [id(invocation)]
+    return invocation.has("--all") ? [.init("all", true)] + namespaceArgument(invocation) : try id(invocation)
   }
 }
 

@@ -18,9 +18,12 @@ extension Command {
     let what = try selection(invocation)
     try invocation.confirm("remove stored reports of \(namespace)?", else: "nothing was removed")
     let request = ControlRequest(.remove, [.init("namespace", .string(namespace)), what])
-    try ControlConnection(invocation).ask(request) { answer in
+    try ControlConnection(invocation).ask(request) { answer throws(Failure) in
       guard let removed = answer[Answers.removed] else { return }
       print(invocation.has("--json") ? answer.json.text : "removed \(removed)")
+      if removed == 0, let id = invocation["--report-id"] {
+        throw Failure(Failure.no, "no report of the id \(id.printable) is stored in \(namespace.printable)")
+      }
     }
   }
 

@@ -59,8 +59,8 @@ enum QueueCheck {
     now.refused.filter { RefusalCode(rawValue: $0.name)?.waitsForConfiguration == true }.map { refused in
       Finding(
         "refused \(refused.name)", .warning,
-        "\("report".counted(refused.value)) came since the start for a namespace or type that is not configured",
-        advice: "`prismctl tail --refused` shows the next ones, with the lines to add")
+        "\("report".counted(refused.value)) came since the start for a namespace or type that is not configured, or of one type more than a pattern takes",
+        advice: "`prismctl tail --refused` shows the next ones, with the lines to add if there are such")
     }
   }
 

@@ -283,15 +283,16 @@ struct DeviceListTests {
     try await store.add(other)
     #expect(try await store.tokens() == [token, other])
     let facts = DeviceFacts(in: database, time: rig.time, log: rig.log)
-    facts.note(try StoreRig.packet([1], members: { _ in #""APP_VERSION":"3""# }))
-    #expect(try await facts.all().values.map(\.version) == ["3"])
+    facts.note(try StoreRig.packet([1], members: { _ in #""APP_NAME":"till","APP_VERSION":"3""# }))
+    facts.note(try StoreRig.packet([2], members: { _ in #""APP_VERSION":"7""# }))
+    #expect(try await facts.all().values.map(\.version) == ["3"], "the second one is of no app")
   }
 
   @Test("a flood of devices is noted within bounds, and each is written down once it comes again")
   func flood() async throws {
     let facts = DeviceFacts(in: .folder(rig.path), time: rig.time, log: rig.log)
     let packets = try (0..<10_500).map {
-      try StoreRig.packet([1], device: "d\($0)", members: { _ in #""APP_VERSION":"3""# })
+      try StoreRig.packet([1], device: "d\($0)", members: { _ in #""APP_NAME":"till""# })
     }
     for packet in packets { facts.note(packet) }
     #expect(try await facts.all().count == 10_000)

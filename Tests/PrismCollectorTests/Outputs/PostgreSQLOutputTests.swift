@@ -67,6 +67,19 @@ struct PostgreSQLOutputTests {
     }
   }
 
+  @Test("equal reports of one packet, and payloads under one meta, are rows each, once however often they come")
+  func equalReports() async throws {
+    let rig = try await PostgreSQLRig()
+    var reports = try await Self.reports([1, 2, 3, 4])
+    for index in reports.indices {
+      (reports[index].meta, reports[index].reportID, reports[index].place) = (Array(#"{"n":1}"#.utf8), "", index)
+    }
+    (reports[2].place, reports[3].place) = (9, 9)
+    (reports[2].payload, reports[3].payload) = ([1], [2])
+    for page in [reports, Array(reports[1...]), reports] { #expect(try await Self.output(rig).deliver(page).isEmpty) }
+    #expect(try await rig.value("SELECT count(*) FROM prism.shop") == "4")
+  }
+
   @Test("what two collectors store of one packet is one row a report, and reports of one number are rows each")
   func collectors() async throws {
     let database = try await PostgreSQLRig()

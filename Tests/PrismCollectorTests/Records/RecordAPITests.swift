@@ -134,6 +134,14 @@ import Testing
     await rig.collector.close()
   }
 
+  @Test("a change with an empty device is not one of the whole fleet", arguments: [HTTPRequest.Method.put, .delete])
+  func emptyDevice(method: HTTPRequest.Method) async throws {
+    let rig = try PageRig()
+    let answer = await Self.ask(rig, method, "/product/a", [("device", "")], [Self.json], body: "{}")
+    #expect(answer.status == 400 && answer.text.contains("device: is empty"), "\(answer.text)")
+    await rig.collector.close()
+  }
+
   @Test("only operators change records, and a session with its change token")
   func roles() async throws {
     let rig = try PageRig()

@@ -99,6 +99,35 @@ struct RemoteConfigurationStoreTests {
     #expect(await unchanged.version() == version + 2, "a restart alone is no change")
   }
 
+  @Test("a device that a rollout chooses later gets its files under a version of their own, if that is signed")
+  func chosenLater() async throws {
+    for isSigned in [true, false] {
+      let folder = try Folder(["shop": "maxItem: 5"])
+      try FileManager.default.createDirectory(atPath: folder.files + "/next", withIntermediateDirectories: false)
+      try folder.write("next/shop", "maxItem: 6")
+      let store = try folder.store(signed: isSigned)
+      let reach = Rollout.Reach(percent: 100, expression: "tag.ring = late")
+      _ = try await store.change(.start(reach), by: "owner")
+      func ask(_ device: String, _ since: Int64?, isChosen: Bool) async throws -> RemoteDocument {
+        folder.time.advance(by: .seconds(1))
+        let chosen = DeviceChoice(expression: "tag.ring = late", devices: isChosen ? [device] : [])
+        let body = try await store.answer(to: device, since: since, among: chosen).body
+        return try RemoteDocument(parsing: try RemoteEnvelope.open(body, publicKey: isSigned ? Self.publicKey : nil))
+      }
+      let first = try await ask("d", nil, isChosen: false)
+      folder.time.advance(by: .seconds(10))
+      let second = try await ask("d", first.updateTime, isChosen: true)
+      #expect(texts(second) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
+      #expect(try #require(second.version) == first.version! + (isSigned ? 1 : 0))
+      // Another one within 10 s waits for its next question, where versions would rise with each of them.
+      let other = try await ask("e", second.updateTime & ~1, isChosen: true)
+      #expect(texts(other).isEmpty == isSigned && other.version == second.version)
+      folder.time.advance(by: .seconds(10))
+      let third = try await ask("e", other.updateTime, isChosen: true)
+      #expect(texts(third).isEmpty == !isSigned)
+    }
+  }
+
   @Test("a folder that became empty takes no namespace away; `retired: true` does", arguments: [false, true])
   func emptied(isRestarted: Bool) async throws {
     let folder = try Folder(["shop": "maxItem: 5", "pay": "isUpload: false"])

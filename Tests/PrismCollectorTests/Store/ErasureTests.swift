@@ -194,6 +194,40 @@ import Testing
     await rig.collector.close()
   }
 
+  @Test("what another replica erased is gone from the answers of this one, a second later") func replicas() async throws
+  {
+    let (database, folders) = (try await PostgreSQLRig(), [TemporaryFolder(), TemporaryFolder()])
+    let time = ManualTime()
+    // Reports have the database's clock.
+    time.stepWallClock(milliseconds: SystemTime().unixMilliseconds - time.unixMilliseconds + 60_000)
+    let replicas = try folders.map { folder in
+      var options = CollectorOptions(state: folder.path, keys: ["main": CollectorTests.key])
+      options.store = try PostgreSQLTarget(uri: database.server.uri(database.database, user: "prism", others: []))
+      return try Collector(options, time: time, log: Logger(write: { _ in }))
+    }
+    func ask(_ replica: Collector, _ method: HTTPRequest.Method, _ path: String, _ body: String = "") async -> String {
+      let query = method == .get ? [(name: "since", value: "0")] : []
+      let request = PageRig.request(
+        "/api/v1" + path, query, method: method, headers: [("content-type", "application/json")], body: body)
+      return String(decoding: await replica.answerReader(request, isOwner: true).body, as: UTF8.self)
+    }
+    _ = try await replicas[0].store.take(
+      StoreRig.packet(
+        [1, 2], type: CrashReport.type, members: { #""customer":"C-1\#($0)","reason":"fault of C-1\#($0)""# }))
+    for replica in replicas {
+      let found = await ask(replica, .get, "/crashes")
+      #expect(found.contains("fault of C-11"), "\(found)")
+    }
+    _ = await ask(replicas[0], .post, "/erasures", #"{"where":"customer = C-11"}"#)
+    #expect(try await Self.end(replicas[0].access.page.erasures).state == .done)
+    time.advance(by: .seconds(1))
+    for replica in replicas {
+      let left = await ask(replica, .get, "/crashes")
+      #expect(!left.contains("C-11") && left.contains("fault of C-12"), "\(left)")
+      await replica.close()
+    }
+  }
+
   private static func count(_ word: String, in paths: [String]) throws -> Int {
     try paths.reduce(0) { count, path in
       guard access(path, F_OK) == 0 else { return count }

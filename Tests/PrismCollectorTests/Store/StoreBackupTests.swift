@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import PrismBase
 import PrismProtocol
 import PrismSQLite
@@ -107,7 +108,7 @@ import Testing
     #expect(try await ids().count == 1)
   }
 
-  enum Obstacle: CaseIterable { case running, damaged, missing, newer, twice }
+  enum Obstacle: CaseIterable { case running, damaged, missing, newer, twice, cutFleet, otherFleet, carried }
 
   @Test("what can't be restored or copied changes nothing, and says why", arguments: Obstacle.allCases)
   func refused(obstacle: Obstacle) async throws {
@@ -132,6 +133,14 @@ import Testing
         "PRAGMA user_version = 999; UPDATE facts SET value = 999 WHERE name = 'version'")
       words = "version 999"
     case .twice: words = "is there already"
+    case .cutFleet, .otherFleet:
+      try FileManager.default.removeItem(atPath: folder + "/fleet.db")
+      let other = try SQLiteConnection(.init(path: folder + "/fleet.db"))
+      if obstacle == .otherFleet { try other.execute("CREATE TABLE a (b); PRAGMA user_version = 5") }
+      words = "fleet.db is no database of a collector"
+    case .carried:
+      try Data().write(to: URL(filePath: rig.path + "/carried"))
+      words = "was carried to another database"
     }
     let error = #expect(throws: (any Error).self) {
       if obstacle == .twice {
@@ -141,6 +150,7 @@ import Testing
       }
     }
     #expect("\(error.map { "\($0)" } ?? "")".contains(words), "\(error.map { "\($0)" } ?? "")")
+    unlink(rig.path + "/carried")
     await store?.close()
     #expect(try await ids().count == 2)
     #expect(try !files().contains { $0.contains("before") })

@@ -61,7 +61,9 @@ final class CommandRig: Sendable {
     var snapshot = DeliveryRig.snapshot {
       $0.hasCommands = !rules.allow.isEmpty
       $0.recordInterval = .seconds(10)
-      $0.monitorList.append(MonitoredType(.ringHealth))
+      var kept = MonitoredType(ReportType(entry: "trace.*")!)
+      kept.keep = .ring
+      $0.monitorList += [MonitoredType(.ringHealth), MonitoredType(.appCrash), kept]
     }
     snapshot.daemon.commands = rules
     return snapshot

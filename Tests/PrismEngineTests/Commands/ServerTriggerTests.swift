@@ -78,6 +78,17 @@ import Testing
     return record.flatMap { try? JSONValue(parsing: $0.fields) }.flatMap { CommandAnswer(fields: $0) }
   }
 
+  @Test("a trigger on a type that the namespace does not take is refused, as one in a file is") func unknownType()
+    async throws
+  {
+    let rig = CommandRig()
+    try await rig.run(Self.rules()) { (engine, _) async throws in
+      try send(rig, "c1", Self.set.merging(["on": .text("nope")]) { $1 })
+      #expect(try await ends("c1", .failed, rig, engine) == "on: is nope, must be a type of monitorList")
+      #expect(await held(engine) == [])
+    }
+  }
+
   @Test("a condition on a type that may not be asked for does not hold: that it fired would tell the field")
   func forbiddenField() async throws {
     let rig = CommandRig()

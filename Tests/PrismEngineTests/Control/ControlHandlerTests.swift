@@ -120,6 +120,38 @@ struct ControlHandlerTests {
     await rig.engine.stop()
   }
 
+  @Test("a report id of digits is no number of another dead letter") func numericIDs() async throws {
+    let rig = try await Rig(
+      DeliveryRig.snapshot { $0.maxItem = 1 },
+      transport: ScriptedTransport { ScriptedTransport.refusal(422, body: #"{"message":"no"}"#, to: $0) })
+    for id in ["3", "2", "1", "007"] {
+      var batch = ReportBatch(
+        namespace: NamespaceName("shop")!, userID: 1000, context: CommonContext(members: []),
+        quota: StoreQuota(bytesMax: 1 << 30, evictsOldest: false))
+      batch.types = [.init(type: ReportType("order")!, priority: .realtime, isRealtime: true)]
+      batch.arena = Array("\"n\":1\(id)".utf8)
+      let body = batch.arena.indices
+      batch.arena += id.utf8
+      var row = ReportBatch.Row(type: 0, createdTime: 1, body: body, metaBytes: 150)
+      row.clientReportID = body.upperBound..<batch.arena.count
+      batch.rows = [row]
+      _ = await rig.engine.sink.append([batch])
+      #expect(await rig.delivery.runs { (try? await rig.engine.parts.store.deadLetter(.report(id))) != nil })
+    }
+    func shown(_ arguments: JSONValue) async -> String? {
+      let answer = await rig.ask(.deadShow, arguments, as: .full).last
+      return answer?["reportId"]?.string ?? answer?["error"]?["message"]?.string
+    }
+    for (asked, found) in [
+      (["id": "007"], "007"), (["id": "1"], "1"), (["id": 1, "isNumber": true], "3"), (["id": 2], "2"),
+      (["id": 4], "007"),
+    ] as [(JSONValue, String)] {
+      #expect(await shown(asked) == found, "\(asked.text)")
+    }
+    #expect(await shown(["id": 1])?.contains("add --number or --report-id") == true)
+    await rig.engine.stop()
+  }
+
   @Test("a trace names the type as the program sent it, as all other answers do")
   func tracedType() async throws {
     let rig = try await Rig()

@@ -102,6 +102,30 @@ extension StoreFaults {
       #expect(rounds > 3)
     }
 
+    @Test("a disk that is full at the start keeps no reader out, and packets come in once there is room")
+    func fullAtStart() async throws {
+      #expect(fvfs_register() == 0)
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("a full disk at the collector's start"))
+      let rig = PacketStoreFolder()
+      var workload = PacketWorkload()
+      var store = try rig.open()
+      await workload.run(store, rounds: 10, using: &random)
+      try await Self.end(&store, rig, isKilled: true)
+      fvfs_arm(FVFS_ENOSPC, 1, 1)
+      defer { fvfs_heal() }
+      store = try rig.open(vfs: String(cString: fvfs_name))
+      var filter = ReportFilter(scope: .everything)
+      filter.limit = 1000
+      #expect(try await store.page(filter).count >= workload.acknowledged.count)
+      #expect(await !workload.send(store, packets: 1, using: &random))
+      fvfs_heal()
+      #expect(await workload.send(store, packets: 1, using: &random))
+      await store.close()
+      store = try rig.open()
+      #expect(try await Self.verdict(store, workload).isClean)
+      await store.close()
+    }
+
     enum Moment: CaseIterable { case stopped, killed, running }
 
     @Test(

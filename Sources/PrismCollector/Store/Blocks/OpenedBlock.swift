@@ -74,7 +74,8 @@ struct OpenedBlock {
     return StoredReport(
       id: report.id, device: run.stream.device, namespace: run.stream.namespace.text, kind: run.stream.kind.name,
       type: text(row.type), reportID: text(row.reportID), createdTime: row.createdTime, receivedTime: run.received,
-      packetID: run.packet.description, chainIsBroken: run.chainIsBroken, meta: reports.meta(row),
+      packetID: run.packet.description, place: row.reportID.isEmpty ? report.place : 0,
+      chainIsBroken: run.chainIsBroken, meta: reports.meta(row),
       payloadBytes: run.payloadBytes.isEmpty ? nil : run.payloadBytes[report.place])
   }
 

@@ -113,6 +113,13 @@ enum FleetSchema {
 
   // MARK: SQLite
 
+  /// Whether the file is such a database: an empty one is a copy that was cut off.
+  static func isWhole(_ connection: SQLiteConnection) throws(SQLiteError) -> Bool {
+    let names = tables.prefix(2).map { "'\($0.name)'" }.joined(separator: ", ")
+    let found = try connection.firstInt("SELECT count(*) FROM sqlite_schema WHERE name IN (\(names))")
+    return try connection.version() > 0 && found == 2
+  }
+
   /// Makes the tables of a new file, or brings those of an earlier version to this one. - Throws: it is of a newer version.
   static func prepare(_ connection: SQLiteConnection) throws(SQLiteError) {
     let found = try connection.version()

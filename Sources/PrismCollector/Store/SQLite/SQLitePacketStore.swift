@@ -60,9 +60,11 @@ actor SQLitePacketStore: ReadStore {
     database = CollectorDatabase(files, options, source, readers.damaged)
     var isLeftUnchecked = false
     do throws(SQLiteError) { isLeftUnchecked = try database.openAtStart() } catch {
-      guard error.isDamagedAgain else { throw error }
-      health.fails(error.message)
-      options.log.error("the collector takes no packets", ["cause": error.message])
+      // Without room on the disk nothing is written: it is opened with the next packet. Reports are read all the same.
+      guard error.isDamagedAgain || error.isDiskFull else { throw error }
+      let cause = error.isDiskFull ? Self.diskFull : error.message
+      health.fails(cause)
+      options.log.error("the collector takes no packets", ["cause": cause])
     }
     source.setHandler { [weak self] error, since in
       await self?.failed(reading: error, since: since) ?? .unavailable("the collector stops")
@@ -72,6 +74,8 @@ actor SQLitePacketStore: ReadStore {
       laterCheck.withLock { $0 = check }
     }
   }
+
+  private static let diskFull = "no space is left on its disk"
 
   func close() async {
     guard !isClosed else { return }
@@ -226,7 +230,7 @@ actor SQLitePacketStore: ReadStore {
       return .unavailable(database.refusal?.error.message ?? "its database was damaged and is replaced")
     }
     if error.isDamagedAgain { database.refuse(error) }
-    let cause = error.isDiskFull ? "no space is left on its disk" : error.cause
+    let cause = error.isDiskFull ? Self.diskFull : error.cause
     health.fails(cause, fault)
     return .unavailable(cause)
   }
