@@ -70,11 +70,12 @@ let package = Package(
       "PrismEngine",
       ["PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismStore", "PrismAdmission"]),
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
+    library("PrismCurl", ["PrismBase", "PrismProtocol", "CCurl"]),
     library(
       "PrismLinux",
       [
         "PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismAdmission", "PrismInputs",
-        "PrismEngine", "PrismHTTP", "CArguments", "CCurl", "CLinux",
+        "PrismEngine", "PrismHTTP", "CArguments", "CLinux",
       ]),
     library(
       "PrismInputs",
@@ -85,20 +86,19 @@ let package = Package(
       "PrismCollector",
       [
         "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismSalvage", "PrismSQL", "PrismHTTP",
-        "PrismConfig", "CKafka", "CCurl", "CZstd", "CSymbols",
+        "PrismConfig", "PrismCurl", "CKafka", "CZstd", "CSymbols",
       ]),
     program(
       "prismd",
       [
         "CArguments", "PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismStore",
-        "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismLinux", "PrismInputs",
+        "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismCurl", "PrismLinux", "PrismInputs",
       ]),
     program(
       "prismctl",
       [
         "CArguments", "PrismBase", "PrismProtocol", "PrismControl", "PrismConfig", "PrismPacket", "PrismClient",
-        "CCurl",
-        "CLinux",
+        "PrismCurl", "CLinux",
       ]),
     program(
       "prism-collector",
@@ -149,8 +149,8 @@ let package = Package(
     tests(
       "PrismLinuxTests",
       [
-        "CLinux", "PrismLinux", "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismControl",
-        "PrismProtocol", "PrismBase", "PrismTestSupport",
+        "CLinux", "PrismLinux", "PrismCurl", "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismConfig",
+        "PrismControl", "PrismProtocol", "PrismBase", "PrismTestSupport",
       ]),
     tests(
       "PrismInputsTests",
@@ -163,8 +163,8 @@ let package = Package(
     tests(
       "PrismCollectorTests",
       [
-        "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismSQL",
-        "PrismSQLite", "PrismTestSupport",
+        "PrismCollector", "PrismConfig", "PrismCurl", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase",
+        "PrismSQL", "PrismSQLite", "PrismTestSupport",
       ], exclude: ["Outputs/Kafka/kafka-mock.c"], resources: [.copy("Vectors")]),
     tests(
       "PrismctlTests", ["prismctl", "PrismProtocol", "PrismControl", "PrismTestSupport"],
@@ -174,7 +174,7 @@ let package = Package(
       "EndToEndTests",
       [
         "PrismClient", "PrismProtocol", "PrismPacket", "PrismBase", "PrismConfig", "PrismSQLite", "PrismStore",
-        "PrismEngine", "PrismHTTP", "PrismLinux", "PrismCollector", "PrismSQL", "PrismTestSupport",
+        "PrismEngine", "PrismHTTP", "PrismCurl", "PrismLinux", "PrismCollector", "PrismSQL", "PrismTestSupport",
       ], exclude: ["Budgets/allocations.c", "Adversary/attack.py"]),
     .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     tests(

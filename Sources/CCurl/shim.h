@@ -100,52 +100,9 @@ static inline CURLMcode prism_curl_multi_set_long(CURLM *multi, CURLMoption opti
   return curl_multi_setopt(multi, option, value);
 }
 
-/// For CURLOPT_POSTFIELDS, which curl does not copy: the bytes must outlive the transfer.
-static inline CURLcode prism_curl_set_body(CURL *easy, const void *bytes) {
-  return curl_easy_setopt(easy, CURLOPT_POSTFIELDS, bytes);
-}
-
 /// For CURLOPT_COPYPOSTFIELDS, which curl copies. CURLOPT_POSTFIELDSIZE_LARGE must be set before.
 static inline CURLcode prism_curl_copy_body(CURL *easy, const void *bytes) {
   return curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, bytes);
-}
-
-/// The beginning of an answer's body.
-typedef struct {
-  void *bytes;
-  size_t count, max;
-} prism_curl_beginning;
-
-static inline size_t prism_curl_keep(char *bytes, size_t size, size_t count, void *context) {
-  prism_curl_beginning *kept = context;
-  const size_t free = kept->max - kept->count, length = size * count < free ? size * count : free;
-  memcpy((char *)kept->bytes + kept->count, bytes, length);
-  kept->count += length;
-  return size * count;
-}
-
-/// As much of an answer's body as there is room for is kept; the rest is read and thrown away.
-static inline CURLcode prism_curl_keep_beginning(CURL *easy, prism_curl_beginning *kept) {
-  const CURLcode code = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, prism_curl_keep);
-  return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_WRITEDATA, kept);
-}
-
-/// For CURLINFO_RESPONSE_CODE: 0 before an answer.
-static inline long prism_curl_status(CURL *easy) {
-  long status = 0;
-  return curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK ? status : 0;
-}
-
-/// The answer's Content-Type as it came, valid until the handle's next transfer; NULL: it has no such header.
-static inline const char *prism_curl_content_type(CURL *easy) {
-  char *type = NULL;
-  return curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK ? type : NULL;
-}
-
-/// A header of the answer, valid until the handle's next transfer; NULL: it has no such header.
-static inline const char *prism_curl_header(CURL *easy, const char *name) {
-  struct curl_header *header = NULL;
-  return curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK ? header->value : NULL;
 }
 
 /// A certificate that another side gave: of whom it is, who signed it, and when it is valid.

@@ -41,7 +41,7 @@ private struct FolderImport {
   /// Through the collector that runs, or by one that is opened for this.
   private mutating func taken(_ files: CarriedFolder) async throws(Fault) -> [CarriedAnswer] {
     do {
-      if options.store == nil, let running = try RunningCollector(state: options.state) {
+      if options.store == nil, let running = RunningCollector(state: options.state) {
         return try await taken(files) { packet in try running.take(packet) }
       }
       let intake = CarriedIntake(try Collector(options, log: Logger()))

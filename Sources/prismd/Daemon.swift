@@ -1,6 +1,7 @@
 import PrismAdmission
 import PrismBase
 import PrismConfig
+import PrismCurl
 import PrismEngine
 import PrismHTTP
 import PrismLinux

@@ -1,5 +1,4 @@
 import PrismBase
-public import PrismEngine
 public import PrismPacket
 public import PrismProtocol
 import Synchronization

@@ -1,4 +1,3 @@
-public import PrismEngine
 public import PrismPacket
 public import PrismProtocol
 import Synchronization

@@ -16,9 +16,9 @@ import Testing
     #expect(
       counted == """
         A report on its way in: 6 of 8
-        A report on its way out: 8 of 8
+        A report on its way out: 7 of 7
         A configuration: 7 of 9
-        An answer: 5 of 6
+        An answer: 4 of 4
 
         """)
   }

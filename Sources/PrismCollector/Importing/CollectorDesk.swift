@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismCurl
 package import PrismHTTP
 package import PrismPacket
 package import PrismProtocol
@@ -18,7 +19,7 @@ package final class CollectorDesk {
   /// - Throws: 69 if the store can't be opened.
   package init(_ options: CollectorOptions) throws(Fault) {
     do {
-      if let running = try RunningCollector(state: options.state) {
+      if let running = RunningCollector(state: options.state) {
         way = .running(running)
       } else {
         way = .own(try Collector(options, log: Logger()))
@@ -38,13 +39,12 @@ package final class CollectorDesk {
     headers: [(name: String, value: String)] = []
   ) async throws(Fault) -> String {
     let headers = headers + (type.map { [(name: "Content-Type", value: $0)] } ?? [])
-    let answer: CurlHandle.Answer
+    let answer: CurlClient.Answer
     switch way {
     case .running(let collector):
       do throws(OutputFailure) {
         answer = try collector.ask(
-          method.rawValue, "\(path)\(query.isEmpty ? "" : "?")\(query)",
-          headers: headers.map { "\($0.name): \($0.value)" }, body: body)
+          method, "\(PageAPI.prefix)\(path)\(query.isEmpty ? "" : "?")\(query)", headers: headers, body: body)
       } catch { throw Fault(message: "\(error)", exitCode: 69) }
     case .own(let collector):
       let request = HTTPRequest(
@@ -55,7 +55,7 @@ package final class CollectorDesk {
         }, headers: headers.map { ($0.name.lowercased(), $0.value) }, body: body,
         peer: HTTPPeer(address: "", isLocal: true))
       let response = await collector.answerReader(request, isOwner: true)
-      answer = CurlHandle.Answer(status: response.status, body: response.body)
+      answer = CurlClient.Answer(status: response.status, body: response.body)
     }
     guard 200..<300 ~= answer.status else { throw Self.fault(answer) }
     return String(
@@ -74,7 +74,7 @@ package final class CollectorDesk {
     return (try? JSONValue(parsing: Array(text.utf8))) ?? .null
   }
 
-  private static func fault(_ answer: CurlHandle.Answer) -> Fault {
+  private static func fault(_ answer: CurlClient.Answer) -> Fault {
     let detail = (try? JSONValue(parsing: answer.body))?["detail"]?.string
     return Fault(
       message: detail ?? "the collector answers \(answer.status); are both of one version of prism-collector?",
@@ -132,23 +132,20 @@ package final class RunningCollector {
   private static let timeout: Duration = .seconds(120)
 
   private let socket: String
-  private let handle: CurlHandle
+  private let client = CurlClient()
 
   /// - Returns: nil if no collector runs there.
-  package init?(state: String) throws(OutputFailure) {
+  package init?(state: String) {
     socket = FilePath.joined(state, "reader.sock")
     guard let address = UnixAddress(path: socket) else { return nil }
     let descriptor = address.connect()
     guard descriptor >= 0 else { return nil }
     close(descriptor)
-    handle = try CurlHandle()
   }
 
   /// - Throws: if it does not answer as a collector does.
   package func take(_ packet: CarriedPacket) throws(OutputFailure) -> CarriedAnswer {
-    let answer = try handle.post(
-      packet.fileBytes, to: "http://localhost\(CarriedIntake.path)", headers: [], timeout: Self.timeout,
-      unixSocket: socket)
+    let answer = try ask(.post, CarriedIntake.path, headers: [], body: packet.fileBytes)
     guard answer.status == 200, let json = try? JSONValue(parsing: answer.body), let taken = CarriedAnswer(json: json)
     else {
       throw OutputFailure("\(socket): answers \(answer.status); are both of one version of prism-collector?")
@@ -156,12 +153,14 @@ package final class RunningCollector {
     return taken
   }
 
-  /// Asks a path of the API. - Throws: if it does not answer.
+  /// Asks a path. - Throws: if it does not answer.
   func ask(
-    _ method: String, _ path: String, headers: [String], body: [UInt8]
-  ) throws(OutputFailure) -> CurlHandle.Answer {
-    try handle.post(
-      body, to: "http://localhost\(PageAPI.prefix)\(path)", headers: headers, timeout: Self.timeout, method: method,
-      unixSocket: socket, answerBytesMax: Self.pageBytesMax)
+    _ method: HTTPRequest.Method, _ path: String, headers: [(name: String, value: String)], body: [UInt8]
+  ) throws(OutputFailure) -> CurlClient.Answer {
+    var request = TransferRequest(
+      get: "http://localhost\(path)", headers: headers, timeout: Self.timeout, answerBytesMax: Self.pageBytesMax)
+    (request.method, request.body) = (.init(rawValue: method.rawValue) ?? .get, body)
+    request.unixSocket = socket
+    return try client.ask(request)
   }
 }

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismCurl
 import PrismPacket
 import PrismProtocol
 
@@ -16,7 +17,7 @@ actor NoticeSender {
   private let log: Logger
   private let executor = DispatchQueueExecutor(label: "prism.collector.notice")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-  private var handle: CurlHandle?
+  private let client = CurlClient()
 
   init(_ receiver: CollectorConfiguration.Notice, _ collector: Collector) {
     (self.receiver, store) = (receiver, collector.access.page.notices)
@@ -42,10 +43,7 @@ actor NoticeSender {
     notice.attempts += 1
     let request = NoticeRequest(notice, to: receiver, now: time.unixMilliseconds)
     do throws(OutputFailure) {
-      let handle: CurlHandle
-      if let known = self.handle { handle = known } else { handle = try CurlHandle() }
-      self.handle = handle
-      let answer = try handle.post(
+      let answer = try client.post(
         request.body, to: receiver.url, headers: request.headers, timeout: Self.timeout, takesHead: true)
       notice.result = "status \(answer.status)"
       switch answer.status {

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismCurl
 import PrismProtocol
 
 /// Inserts reports into ClickHouse over HTTP: a table a namespace, which it makes when the server has no such table.
@@ -34,7 +35,7 @@ actor ClickHouseOutput: ReportOutput {
   private var server: Server?
 
   private struct Server {
-    let handle: CurlHandle
+    let client = CurlClient()
     let headers: [String]
     /// Of the server: 18 and on.
     var version = 0
@@ -68,7 +69,7 @@ actor ClickHouseOutput: ReportOutput {
       }
       headers.append("X-ClickHouse-Key: " + String(decoding: text.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
     }
-    var server = Server(handle: try CurlHandle(), headers: headers)
+    var server = Server(headers: headers)
     let text = try ask(server, "SELECT version()")
     guard let version = Int(text.prefix { $0 != "." }) else {
       throw OutputFailure("\(options.url) is no ClickHouse: it does not tell its version")
@@ -100,12 +101,12 @@ actor ClickHouseOutput: ReportOutput {
   ) throws(OutputFailure) -> String {
     let parameters = settings + (body == nil ? [] : [("query", statement)])
     let query = parameters.map { "\($0.0)=\($0.1.percentEncoded)" }.joined(separator: "&")
-    let answer = try server.handle.post(
-      body ?? Array(statement.utf8), to: "\(options.url)/?\(query)", headers: server.headers, timeout: options.timeout,
-      header: "X-ClickHouse-Server-Display-Name")
+    let answer = try server.client.post(
+      body ?? Array(statement.utf8), to: "\(options.url)/?\(query)", headers: server.headers, timeout: options.timeout)
     let text = String(decoding: answer.body, as: UTF8.self)
     // An insert has an empty answer, and each has the server's header: anything else is of something between.
-    guard answer.status == 200, answer.header != nil, !text.hasPrefix("Code:"), body == nil || text.isEmpty else {
+    let isServers = answer.headers["x-clickhouse-server-display-name"] != nil
+    guard answer.status == 200, isServers, !text.hasPrefix("Code:"), body == nil || text.isEmpty else {
       throw OutputFailure(clickHouse: answer, of: options.url)
     }
     return text
@@ -114,7 +115,7 @@ actor ClickHouseOutput: ReportOutput {
 
 extension OutputFailure {
   /// The server's words may have parts of a report: they are left out.
-  fileprivate init(clickHouse answer: CurlHandle.Answer, of url: String) {
+  fileprivate init(clickHouse answer: CurlClient.Answer, of url: String) {
     let text = String(decoding: answer.body.prefix(64), as: UTF8.self)
     let code = text.hasPrefix("Code:") ? Int(text.dropFirst(5).drop { $0 == " " }.prefix { $0.isNumber }) : nil
     guard let code else {

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismCurl
 import PrismProtocol
 
 /// Sends reports to an OpenTelemetry collector or backend over OTLP/HTTP: what came over OTLP as it came, the others as log
@@ -20,7 +21,7 @@ actor OTLPOutput: ReportOutput {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private let options: Options
-  private var handle: CurlHandle?
+  private var client = CurlClient()
   /// Of metas and payloads in a request; less once something on the way took no request of this size.
   private var requestBytesMax = 4 * 1_048_576
   /// Reports in a request: one after a request that was refused in part, since its answer does not say which. Each page
@@ -33,7 +34,7 @@ actor OTLPOutput: ReportOutput {
 
   nonisolated var batching: ReportBatching { .large }
 
-  func close() { handle = nil }
+  func close() { client = CurlClient() }
 
   /// Sends requests of at most 4 MiB of metas and payloads, one after the other, each signal in the order of its reports.
   /// After a failure the reports come again: those that the other side took are not sent again.
@@ -81,10 +82,8 @@ actor OTLPOutput: ReportOutput {
   /// Sends a part until the backend answered for each of its records. A part that is refused or too large is sent in
   /// halves, so that one report costs no other.
   private func send(_ part: Part) throws(OutputFailure) {
-    let handle = if let handle { handle } else { try CurlHandle() }
-    self.handle = handle
     let body = OTLPRequest.body(part.signal, part.reports, options.encoding)
-    let answer = try handle.post(
+    let answer = try client.post(
       body.bytes, to: options.url + part.signal.path, headers: ["Content-Type: \(body.mediaType)"] + options.headers,
       timeout: options.timeout)
     let (verdict, isOne) = (OTLPVerdict(answer, part.signal), part.reports.count == 1)
@@ -137,7 +136,7 @@ enum OTLPVerdict: Equatable {
   /// Of google.rpc.Code: of the server's state and of rights, not of the records.
   private static let passingCodes = [1, 4, 7, 8, 10, 14, 16]
 
-  init(_ answer: CurlHandle.Answer, _ signal: OTLPSignal) {
+  init(_ answer: CurlClient.Answer, _ signal: OTLPSignal) {
     let text = "answers \(answer.status)" + (answer.mediaType.isEmpty ? "" : " (\(answer.mediaType.prefix(64)))")
     let held = "\(text): \(Self.advice(for: answer.status))"
     switch answer.status {
@@ -164,7 +163,7 @@ enum OTLPVerdict: Equatable {
 
   /// The records that a 2xx refuses (`partial_success`): they may not be sent again. nil: no answer of OTLP.
   private static func partialSuccess(
-    _ answer: CurlHandle.Answer, _ signal: OTLPSignal
+    _ answer: CurlClient.Answer, _ signal: OTLPSignal
   ) -> (refused: Int, cause: String)? {
     if answer.body.isEmpty {
       // Protobuf's empty message. Fluent Bit answers 201 without a type. A proxy answers 204, or 200 without OTLP's type.
@@ -195,7 +194,7 @@ enum OTLPVerdict: Equatable {
 
   /// The message of `google.rpc.Status`, which a backend gives with a 400. A gateway's answer may have a `message`, too,
   /// but no `code` of 1 to 16. nil: the body is no Status that refuses records.
-  private static func statusMessage(_ answer: CurlHandle.Answer) -> String? {
+  private static func statusMessage(_ answer: CurlClient.Answer) -> String? {
     let (code, message): (Int?, String)
     switch answer.mediaType {
     case "application/json":

@@ -1,5 +1,7 @@
 import PrismBase
 import PrismConfig
+import PrismCurl
+import PrismProtocol
 
 /// Where reports are handed on to. One is fed by one task, page after page.
 protocol ReportOutput: Sendable {
@@ -40,6 +42,25 @@ package struct OutputFailure: Error, Equatable, CustomStringConvertible {
 
   init(_ description: String, taken: Int = 0, refused: [RefusedReport] = []) {
     (self.description, self.taken, self.refused) = (description, taken, refused)
+  }
+}
+
+extension CurlClient {
+  func ask(_ request: TransferRequest) throws(OutputFailure) -> Answer {
+    do throws(TransferError) { return try perform(request) } catch { throw OutputFailure(error.description) }
+  }
+
+  /// - Parameter headers: lines as a request has them.
+  func post(
+    _ body: [UInt8], to url: String, headers: [String], timeout: Duration, takesHead: Bool = false
+  ) throws(OutputFailure) -> Answer {
+    let fields = headers.map { line in
+      let name = line.prefix { $0 != ":" }
+      return (name: String(name), value: String(line.dropFirst(name.count + 1)).trimmed)
+    }
+    var request = TransferRequest(url: url, headers: fields, body: body, timeout: timeout)
+    request.takesHead = takesHead
+    return try ask(request)
   }
 }
 

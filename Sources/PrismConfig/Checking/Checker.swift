@@ -85,7 +85,7 @@ package struct Checker: Sendable {
 
 extension Checker {
   /// Each pair is looked at once: thousands of namespaces may have the same.
-  mutating func checkIdentity(_ tls: NamespaceConfiguration.TLS, keyLine: Int, _ key: String) {
+  mutating func checkIdentity(_ tls: TLSFiles, keyLine: Int, _ key: String) {
     guard let certificate = tls.certFile, let privateKey = tls.keyFile, let identityCheck else { return }
     let pair = [certificate.path, privateKey.path]
     let known = identities[pair] ?? identityCheck(certificate.content.bytes, privateKey.content.bytes) ?? ""

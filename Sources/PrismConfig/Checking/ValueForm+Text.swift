@@ -66,7 +66,7 @@ extension ValueForm where Value == String {
 
   /// Plain http goes to loopback only.
   static var secureURL: Self {
-    address("https://, or http:// to loopback, with no user, query or fragment") { $0.isSecure || $0.isLoopback }
+    address("https://, or http:// to loopback, with no user, query or fragment") { $0.isPrivate }
   }
 
   private static func address(_ allowed: String, isSound: @escaping @Sendable (HTTPAddress) -> Bool) -> Self {

@@ -1,4 +1,5 @@
 public import PrismBase
+public import PrismProtocol
 
 /// The configuration of a collector: the table of docs/collector-reference.md, in base units.
 public struct CollectorConfiguration: Sendable, Equatable {

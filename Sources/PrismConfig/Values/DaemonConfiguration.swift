@@ -275,7 +275,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
     /// A bearer token.
     public var token: HeldFile?
     /// Certificates for the server.
-    public var tls = NamespaceConfiguration.TLS()
+    public var tls = TLSFiles()
     public init(url: String, allow: Set<String>) { (self.url, self.allow) = (url, allow) }
   }
 

@@ -2,15 +2,15 @@ import PrismBase
 import PrismProtocol
 
 /// The base address of a service: scheme, host, port and path, and nothing that would leak or be ambiguous.
-struct HTTPAddress: Sendable, Equatable {
+public struct HTTPAddress: Sendable, Equatable {
   /// Without a trailing slash.
-  let text: String
+  public let text: String
   let isSecure: Bool
   /// In lower case, an IPv6 address without its brackets.
   let host: String
 
   /// nil for another scheme, a missing host, a user, a query, a fragment, white space, or an invalid port.
-  init?(_ text: String) {
+  public init?(_ text: String) {
     guard text.isVisibleASCII, text.utf8.count <= 2048, let scheme = text.firstRange(of: "://") else { return nil }
     switch text[..<scheme.lowerBound].lowercased() {
     case "https": isSecure = true
@@ -26,9 +26,8 @@ struct HTTPAddress: Sendable, Equatable {
     self.text = String(trimmed)
   }
 
-  var isLoopback: Bool {
-    HostAndPort.isLoopback(host)
-  }
+  /// A secret may go there: over TLS, or to this machine.
+  public var isPrivate: Bool { isSecure || HostAndPort.isLoopback(host) }
 
   private static func host(of authority: String) -> String? {
     guard let (host, port) = HostAndPort.split(authority) else { return nil }

@@ -58,7 +58,7 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   /// A bearer token.
   public var token: HeldFile?
   /// Certificates for the collector.
-  public var tls = TLS()
+  public var tls = TLSFiles()
   /// The X25519 public key to which payloads are sealed before they are stored; nil: they are stored as they come.
   public var sealKey: [UInt8]?
   /// nil: everyone who may open the socket.
@@ -97,15 +97,6 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     public init() {}
   }
 
-  /// Files of certificates and keys, checked when they are read.
-  public struct TLS: Sendable, Equatable {
-    /// PEM. Beside `caFile` no other CA counts.
-    public var caFile: HeldFile?, certFile: HeldFile?, keyFile: HeldFile?
-    public init(caFile: HeldFile? = nil, certFile: HeldFile? = nil, keyFile: HeldFile? = nil) {
-      (self.caFile, self.certFile, self.keyFile) = (caFile, certFile, keyFile)
-    }
-  }
-
   /// Resolved when the configuration is read: a user or group that does not exist is a fault.
   public struct Allow: Sendable, Equatable {
     /// Users and groups that may report.
@@ -128,7 +119,7 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   /// True if packets leave this machine over plain http.
   public var isPlain: Bool {
     guard let address = url.flatMap({ HTTPAddress($0) }) else { return false }
-    return !address.isSecure && !address.isLoopback
+    return !address.isPrivate
   }
 
   /// All defaults, for `monitorList`.
@@ -196,14 +187,4 @@ public struct MonitoredType: Sendable, Equatable {
     (self.type, self.onlyWifi, self.isRealtime, self.isUploadPayload) = (type, onlyWifi, isRealtime, isUploadPayload)
     (self.keep, self.filters) = (keep, filters)
   }
-}
-
-/// A file that the configuration names, with what was in it when the configuration was read. Another content is another
-/// configuration: the one in force keeps what it has until the new one was found sound.
-public struct HeldFile: Sendable, Equatable {
-  /// From the root.
-  public var path: String
-  /// Of a token without the white space after it.
-  public var content: Secret
-  public init(path: String, content: Secret) { (self.path, self.content) = (path, content) }
 }

@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// Tells from the round trips of a receiver's connections whether packets wait in a queue of the line
 /// (docs/delivery.md, "The window"). Lost segments and a slow receiver do not lengthen a round trip for long.
 struct LineGauge: Sendable, Equatable {

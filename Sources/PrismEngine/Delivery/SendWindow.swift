@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// How many packets of one namespace and kind may be on their way at a time (docs/delivery.md, "The window"). The window
 /// opens with receipts while the line has room, closes while packets wait in its queue, and halves after an overload.
 struct SendWindow: Sendable, Equatable {

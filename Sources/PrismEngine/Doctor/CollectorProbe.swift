@@ -11,7 +11,7 @@ struct CollectorProbe: Sendable {
   /// nil: the namespaces have no key.
   let key: DaemonConfiguration.Key?
   let token: HeldFile?
-  let tls: NamespaceConfiguration.TLS
+  let tls: TLSFiles
   /// The last packet of one of the namespaces was accepted here, or refused with a code of docs/packet.md.
   let isProven: Bool
   /// Why this machine has no network; nil: it has one, or the collector is on it.

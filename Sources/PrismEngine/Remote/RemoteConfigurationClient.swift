@@ -1,7 +1,7 @@
 import PrismBase
 public import PrismConfig
 import PrismPacket
-import PrismProtocol
+public import PrismProtocol
 import PrismStore
 
 /// Asks for remote configuration, puts it in force, keeps it over restarts, and watches over what is on probation.

@@ -1,6 +1,7 @@
 import Foundation
 import PrismBase
 import PrismConfig
+import PrismCurl
 import PrismLinux
 import PrismProtocol
 import PrismStore

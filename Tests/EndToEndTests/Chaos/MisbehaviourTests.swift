@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import PrismConfig
+import PrismCurl
 import PrismHTTP
 import PrismLinux
 import PrismPacket

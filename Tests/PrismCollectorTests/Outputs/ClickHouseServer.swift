@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import PrismCurl
 import PrismTestSupport
 
 @testable import PrismCollector
@@ -49,7 +50,7 @@ final class ClickHouseServer: Sendable {
   /// nil: it does not answer.
   @discardableResult
   func query(_ text: String) throws -> String? {
-    let answer = try? CurlHandle().post(Array(text.utf8), to: url + "/", headers: [], timeout: .seconds(30))
+    let answer = try? CurlClient().post(Array(text.utf8), to: url + "/", headers: [], timeout: .seconds(30))
     return answer.map { String(decoding: $0.body, as: UTF8.self) }
   }
 

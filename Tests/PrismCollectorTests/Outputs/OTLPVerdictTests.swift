@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismCurl
 import PrismHTTP
 import PrismProtocol
 import Synchronization
@@ -47,7 +48,7 @@ struct OTLPVerdictTests {
       (400, "", "", .held), (413, "text/html", "<h1>413", .tooLarge), (413, "", "", .tooLarge),
     ])
   func table(status: Int, mediaType: String, body: String, meaning: Meaning) {
-    let answer = CurlHandle.Answer(status: status, mediaType: mediaType, body: Array(body.utf8))
+    let answer = CurlClient.Answer(status: status, headers: ["content-type": mediaType], body: Array(body.utf8))
     #expect(Self.meaning(OTLPVerdict(answer, .logs)) == meaning)
   }
 
@@ -55,7 +56,7 @@ struct OTLPVerdictTests {
   func statuses() {
     for status in [0] + Array(100..<200) + Array(300..<600) where status != 400 && status != 413 {
       let body = Array(#"{"code":3,"message":"bad"}"#.utf8)
-      let answer = CurlHandle.Answer(status: status, mediaType: Self.json, body: body)
+      let answer = CurlClient.Answer(status: status, headers: ["content-type": Self.json], body: body)
       guard case .held(let cause) = OTLPVerdict(answer, .logs) else {
         Issue.record("\(status) decides on reports")
         continue

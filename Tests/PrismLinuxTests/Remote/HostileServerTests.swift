@@ -1,3 +1,4 @@
+import PrismCurl
 import PrismEngine
 import PrismLinux
 import PrismPacket

@@ -1,6 +1,7 @@
 import Glibc
-import PrismEngine
+import PrismCurl
 import PrismLinux
+import PrismProtocol
 import Testing
 
 @Suite("The transport over real sockets", .timeLimit(.minutes(2)))

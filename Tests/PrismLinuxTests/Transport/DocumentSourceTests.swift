@@ -1,5 +1,6 @@
-import PrismEngine
+import PrismCurl
 import PrismLinux
+import PrismProtocol
 import Testing
 
 @Suite("A document that is fetched over real sockets", .timeLimit(.minutes(2)))

@@ -1,7 +1,7 @@
 import Foundation
 import PrismBase
 import PrismConfig
-import PrismEngine
+import PrismCurl
 import PrismLinux
 import PrismProtocol
 import PrismTestSupport

@@ -1,8 +1,8 @@
 import PrismBase
-import PrismEngine
+import PrismProtocol
 import Testing
 
-@testable import PrismLinux
+@testable import PrismCurl
 
 @Suite("Places for transfers")
 struct TransferLineTests {

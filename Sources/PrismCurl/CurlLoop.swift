@@ -1,7 +1,7 @@
 import CCurl
 import Glibc
 import PrismBase
-import PrismEngine
+import PrismProtocol
 
 /// The thread that performs all transfers of one `CurlTransport`, from its first job until it has been idle for long.
 final class CurlLoop {
@@ -13,7 +13,7 @@ final class CurlLoop {
   /// Handles keep buffers and TLS sessions; more than these are freed after use.
   private static let spareHandlesMax = 4
   private static let keptConnectionsMax = 32
-  private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK
+  static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK
 
   private let multi: UnsafeMutableRawPointer
   private let mailbox: TransferMailbox
@@ -76,7 +76,7 @@ final class CurlLoop {
     }
     let transfer = CurlTransfer(job, handle: handle)
     do {
-      try transfer.prepare(settings)
+      try transfer.prepare(stallTimeout: settings.stallTimeout, connectionLifetime: settings.connectionLifetime)
     } catch {
       release(handle)
       return refuse(job, error.description)

@@ -1,7 +1,7 @@
 import CCurl
 import Glibc
 import PrismBase
-import PrismEngine
+import PrismProtocol
 
 /// One POST or GET: what goes out, what has come in, and the callbacks by which curl asks and tells. Lives on curl's thread.
 final class CurlTransfer {
@@ -36,14 +36,13 @@ final class CurlTransfer {
   }
 
   /// Sets every option of the handle, which is fresh or was reset. - Throws: what can't be set or read, and why.
-  func prepare(_ settings: CurlLoop.Settings) throws(TransferError) {
+  func prepare(stallTimeout: Duration, connectionLifetime: Duration) throws(TransferError) {
     let options = CurlOptions(handle: handle)
     headerList = try options.headerList(job.request.headers)
     try options.setRequest(job.request, headers: headerList)
     try options.setSafety(job.request)
-    try options.setTimes(
-      job.request, stallTimeout: settings.stallTimeout, connectionLifetime: settings.connectionLifetime)
-    try options.setTLS(job.request)
+    try options.setTimes(job.request, stallTimeout: stallTimeout, connectionLifetime: connectionLifetime)
+    try options.setTLS(job.request.tls)
     if job.request.url.hasPrefix("https") { try CurlCertificate.watch(options, of: job.id) }
     try options.check(prism_curl_set_error_buffer(handle, errorText), "error buffer")
     try setCallbacks(options)
@@ -150,16 +149,19 @@ final class CurlTransfer {
   }
 
   private func outcome(_ code: CURLcode) -> PostAnswer.Outcome {
-    guard code == CURLE_OK else {
+    let hasStatus = collector.status.map { $0 >= 200 } ?? false
+    guard code == CURLE_OK || job.request.takesHead && hasStatus else {
       let said = collector.overrun ?? String(cString: errorText)
       let detail = said.isEmpty ? String(cString: curl_easy_strerror(code)) : said
       let failure = PostAnswer.Failure(code, mayHaveLeft: mayHaveLeft, detail: detail)
       return .failure(failure, detail: words(failure, detail))
     }
-    guard let status = collector.status, status >= 200 else {
+    guard let status = collector.status, hasStatus else {
       return .failure(.badResponse, detail: "no final status line")
     }
-    guard collector.isHeadWhole else { return .failure(.reset, detail: "the connection was closed within the headers") }
+    guard collector.isHeadWhole || job.request.takesHead else {
+      return .failure(.reset, detail: "the connection was closed within the headers")
+    }
     return .response(status: status, headers: collector.headers, body: collector.body)
   }
 

@@ -1,6 +1,6 @@
 import CCurl
 import PrismBase
-import PrismEngine
+import PrismProtocol
 import Synchronization
 
 /// Between the tasks that wait for a transfer and the thread that performs it: what was asked and what was taken back.
@@ -16,7 +16,6 @@ final class TransferMailbox: Sendable {
   }
 
   struct State {
-    var lastID: ID = 0
     var jobs: [Job] = []
     /// Of all that were cancelled and not yet forgotten; those that already finished may be among them.
     var cancelled: Set<ID> = []
@@ -29,12 +28,9 @@ final class TransferMailbox: Sendable {
 
   private let state = Mutex(State())
 
-  func newID() -> ID {
-    state.withLock {
-      $0.lastID += 1
-      return $0.lastID
-    }
-  }
+  private static let lastID = Atomic<ID>(0)
+
+  static func newID() -> ID { lastID.add(1, ordering: .relaxed).newValue }
 
   /// - Returns: true when the caller must start the thread.
   func submit(_ job: Job) -> Bool {

@@ -1,6 +1,4 @@
 import CCurl
-import PrismConfig
-import PrismEngine
 import PrismProtocol
 
 /// Sets the options of an easy handle, group by group.
@@ -55,12 +53,14 @@ struct CurlOptions {
     switch request.method {
     case .head: try set(CURLOPT_NOBODY, 1, "method")
     case .get: try set(CURLOPT_HTTPGET, 1, "method")
-    case .post:
+    case .post, .put, .patch, .delete:
       try set(CURLOPT_POST, 1, "method")
+      if request.method != .post { try set(CURLOPT_CUSTOMREQUEST, request.method.rawValue, "method") }
       let size = curl_off_t(request.body.count)
       try check(prism_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, size), "body size")
     }
     try check(prism_curl_set_headers(handle, headers), "headers")
+    if let path = request.unixSocket { try set(CURLOPT_UNIX_SOCKET_PATH, path, "socket") }
     if CurlURL.isLoopback(request.url) { try set(CURLOPT_PROXY, "", "proxy") }
   }
 
@@ -96,18 +96,18 @@ struct CurlOptions {
 
   /// The files' contents are handed over instead of their paths: curl keeps connections of other contents apart, and
   /// a rotated file is in force at once.
-  func setTLS(_ request: TransferRequest) throws(TransferError) {
+  func setTLS(_ files: TLSFiles) throws(TransferError) {
     try set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2), "TLS version")
     try set(CURLOPT_SSL_VERIFYPEER, 1, "verification")
     try set(CURLOPT_SSL_VERIFYHOST, 2, "verification")
     // curl keeps the machine's CAs for a day else, and a changed bundle would go unseen.
     try set(CURLOPT_CA_CACHE_TIMEOUT, 0, "CA cache")
-    if let file = request.tls.caFile {
+    if let file = files.caFile {
       try set(CURLOPT_CAPATH, nil, "CA folder")  // a private CA stands alone, not beside the machine's
       try setBlob(CURLOPT_CAINFO_BLOB, "CA file", file)
     }
-    if let file = request.tls.certFile { try setBlob(CURLOPT_SSLCERT_BLOB, "certificate file", file) }
-    if let file = request.tls.keyFile {
+    if let file = files.certFile { try setBlob(CURLOPT_SSLCERT_BLOB, "certificate file", file) }
+    if let file = files.keyFile {
       try setBlob(CURLOPT_SSLKEY_BLOB, "key file", file)
       try set(CURLOPT_KEYPASSWD, "", "key's passphrase")  // an encrypted key must fail, not ask on a terminal
     }
@@ -130,8 +130,9 @@ struct CurlOptions {
   }
 }
 
-/// Why a transfer could not begin. Never holds a header's value or a key.
-struct TransferError: Error, CustomStringConvertible {
-  let description: String
+/// Why there is no answer. Never holds a header's value or a key.
+public struct TransferError: Error, CustomStringConvertible {
+  /// The cause in words.
+  public let description: String
   init(_ description: String) { self.description = description }
 }

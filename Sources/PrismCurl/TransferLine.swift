@@ -1,6 +1,6 @@
 import CCurl
 import PrismBase
-import PrismEngine
+import PrismProtocol
 
 /// The transfers that are under way, and those that wait for a place, in their order. Two rules keep servers that hang from
 /// holding up the others. A server that let its last transfer time out comes last, and it never gets the last quarter of

@@ -1,7 +1,7 @@
 import CCurl
 import Glibc
 import PrismBase
-public import PrismEngine
+public import PrismProtocol
 
 /// Delivers packets and fetches documents by libcurl (docs/delivery.md): HTTP/1.1, verified TLS 1.2 or later, no
 /// redirects.
@@ -64,7 +64,7 @@ public final class CurlTransport: Transport, DownloadSource {
   }
 
   private func perform(_ request: TransferRequest, into file: UnnamedFile? = nil) async -> PostAnswer {
-    let id = mailbox.newID()
+    let id = TransferMailbox.newID()
     defer { mailbox.forget(id) }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
