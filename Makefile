@@ -58,9 +58,10 @@ install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; P
 	  $$(find docs/$$folder -name '*.svg' -o -name '*.png' -o -name '*.json') || exit; done
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" "$(DESTDIR)$(ZSHDIR)" \
 	  "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
-	$(BINARIES)/prismctl completion bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/prismctl"
-	$(BINARIES)/prismctl completion zsh >"$(DESTDIR)$(ZSHDIR)/_prismctl"
-	$(BINARIES)/prismctl completion fish >"$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/prismctl.fish"
+	for program in prismctl prism-collector; do \
+	  $(BINARIES)/$$program completion bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$program" && \
+	  $(BINARIES)/$$program completion zsh >"$(DESTDIR)$(ZSHDIR)/_$$program" && \
+	  $(BINARIES)/$$program completion fish >"$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$program.fish" || exit; done
 
 $(PROGRAMS:%=$(BINARIES)/%):
 	@echo "$@ is missing: run make build first" >&2; exit 69

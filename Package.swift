@@ -167,7 +167,8 @@ let package = Package(
         "PrismSQL", "PrismSQLite", "PrismTestSupport",
       ], exclude: ["Outputs/Kafka/kafka-mock.c"], resources: [.copy("Vectors")]),
     tests(
-      "PrismctlTests", ["prismctl", "PrismProtocol", "PrismControl", "PrismTestSupport"],
+      "PrismctlTests",
+      ["prismctl", "prism-collector", "PrismBase", "PrismProtocol", "PrismControl", "PrismTestSupport"],
       resources: [.copy("complete.zsh")]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests(

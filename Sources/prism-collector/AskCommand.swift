@@ -3,15 +3,34 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector ask …`: asks devices for kept reports, and shows what they answered (docs/recorder.md, "Questions").
-  static let ask = CollectorCommand(name: "ask", options: Asking.options, usage: Asking.usage) { line throws(Fault) in
+  static let ask = Command(
+    "ask",
+    """
+    ask devices for kept reports of a TYPE, and print the id of the question
+    TYPE may be a pattern of types.
+      rows=true       the reports leave; without it they stay, and are counted
+      of=MEMBER       count, sum, least, greatest and percentiles of a number in their meta
+      by=MEMBER       one answer for each value of a member
+      last=SPAN       reports of the last 90s, 15m, 2h, 3d
+      since=TIME      reports made at this time or later, and with until=TIME before that one: 15m, 2h, 3d ago,
+                      2026-01-31, 2026-01-31T12:00:00Z, or milliseconds since 1970
+      field=MEMBER    with equals=TEXT, contains=TEXT, or from=N and to=N: only reports that meet it
+      maxKByte=N      the most that may leave each device (256)
+    """, operands: ["[TYPE]", "[KEY=VALUE...]"], options: Asking.options,
+    example: "prism-collector ask --namespace shop --where 'tag.region = eu' log last=1d", work: .later(Asking.run))
+}
+
+/// The words of `prism-collector ask`.
+private enum Asking {
+  static func run(_ line: Invocation) async throws(Failure) -> Int32 {
     guard let namespace = line["--namespace"].flatMap({ NamespaceName($0) }) else {
       throw line.misused("ask needs --namespace with a namespace's name")
     }
     if let id = line["--show"] {
       guard line.operands.isEmpty else { throw line.misused("ask --show takes no TYPE") }
-      return try await line.ask { desk throws(Fault) in try await Asking.show(id, namespace, line, desk) }
+      return try await line.ask { desk throws(Failure) in try await show(id, namespace, line, desk) }
     }
     guard let expression = line["--where"], let type = line.operands.first else {
       throw line.misused("ask needs --where with an expression for devices, and a TYPE")
@@ -19,15 +38,15 @@ extension CollectorCommand {
     var args = try CommandSending.values(Array(line.operands.dropFirst()), of: "ask")
     args["type"] = .text(type)
     for (name, value) in args where ["last", "since", "until"].contains(name) {
-      args[name] = .integer(try Asking.time(name, value.json.string ?? value.json.text))
+      args[name] = .integer(try time(name, value.json.string ?? value.json.text))
     }
     let question: Question
     do throws(CommandFault) { question = try Question(args) } catch { throw .usage("ask: \(error.message)") }
     let draft = try CommandDraft(line, .ask, args)
-    let wait = try line["--wait"].map { (text) throws(Fault) in try CommandDraft.span(text, of: "--wait") }
-    return try await line.ask { desk throws(Fault) in
-      let devices = try await Asking.devices(expression, namespace, question, desk)
-      guard !line.arguments.contains("--estimate"), !devices.isEmpty else { return devices.isEmpty ? 1 : 0 }
+    let wait = try line["--wait"].map { (text) throws(Failure) in try CommandDraft.span(text, of: "--wait") }
+    return try await line.ask { desk throws(Failure) in
+      let devices = try await devices(expression, namespace, question, desk)
+      guard !line.has("--estimate"), !devices.isEmpty else { return devices.isEmpty ? 1 : 0 }
       for device in devices {
         let request = try draft.request(namespace, device)
         let records = RecordDesk(desk, namespace: namespace, table: .command, device: device)
@@ -37,13 +56,10 @@ extension CollectorCommand {
         print(draft.id.text)
         return 0
       }
-      return try await Asking.show(draft.id.text, namespace, line, desk, seconds: wait)
+      return try await show(draft.id.text, namespace, line, desk, seconds: wait)
     }
   }
-}
 
-/// The words of `prism-collector ask`.
-private enum Asking {
   static let options = [
     ArgumentOption("--namespace", "NAME", "the namespace whose kept reports are asked for"),
     ArgumentOption("--where", "EXPRESSION", "the devices, as for `device find`: 'tag.region = eu and version < 2.10'"),
@@ -55,28 +71,7 @@ private enum Asking {
     ArgumentOption("--json", nil, "shows it as the API answers it"),
   ]
 
-  static let usage = """
-    usage: prism-collector ask --namespace NAME --where EXPRESSION TYPE [KEY=VALUE …] [--estimate | --wait SPAN] [--sign FILE]
-           prism-collector ask --namespace NAME --show ID [--json]
-           [--config PATH | the flags of prism-collector]
-
-      Asks devices for kept reports of a TYPE, or of a pattern of types, and prints the id of the question.
-      rows=true       the reports leave; without it they stay, and are counted
-      of=MEMBER       count, sum, least, greatest and percentiles of a number in their meta
-      by=MEMBER       one answer for each value of a member
-      last=SPAN       reports of the last 90s, 15m, 2h, 3d
-      since=TIME      reports made at this time or later, and with until=TIME before that one: 15m, 2h, 3d ago,
-                      2026-01-31, 2026-01-31T12:00:00Z, or milliseconds since 1970
-      field=MEMBER    with equals=TEXT, contains=TEXT, or from=N and to=N: only reports that meet it
-      maxKByte=N      the most that may leave each device (256)
-
-    \(ArgumentOption.help(options, column: 24))
-
-    Exit codes: 0, 1 no device is chosen or it is refused, 64 usage, 66 no such key file, 69 the store can't be reached,
-    75 not all have answered, 78 configuration.
-    """
-
-  static func time(_ name: String, _ text: String) throws(Fault) -> Int64 {
+  static func time(_ name: String, _ text: String) throws(Failure) -> Int64 {
     do throws(WrittenTime.Fault) {
       guard name != "last" else { return try WrittenTime.seconds(text, daysMax: Question.lastDaysMax) }
       return try WrittenTime.milliseconds(text, now: SystemTime().unixMilliseconds)
@@ -86,7 +81,7 @@ private enum Asking {
   /// Chooses devices, and says what the question may cost, by their last ledgers and hourly reports.
   static func devices(
     _ expression: String, _ namespace: NamespaceName, _ question: Question, _ desk: CollectorDesk
-  ) async throws(Fault) -> [String] {
+  ) async throws(Failure) -> [String] {
     var (devices, kept): ([String], Int) = ([], 0)
     try await desk.devices(where: expression, sort: "device") { device in
       devices += [device["device"]?.string].compactMap(\.self)
@@ -119,8 +114,8 @@ private enum Asking {
 
   /// - Parameter seconds: waits so long for devices that did not answer. - Returns: 75 if some have not.
   static func show(
-    _ id: String, _ namespace: NamespaceName, _ line: CollectorLine, _ desk: CollectorDesk, seconds: Int64 = 0
-  ) async throws(Fault) -> Int32 {
+    _ id: String, _ namespace: NamespaceName, _ line: Invocation, _ desk: CollectorDesk, seconds: Int64 = 0
+  ) async throws(Failure) -> Int32 {
     let (time, path) = (SystemTime(), "/questions/\(namespace)/\(id.percentEncoded)")
     let end = time.uptime + .seconds(seconds)
     var answer = try await desk.get(path)
@@ -133,7 +128,7 @@ private enum Asking {
     return isWaiting() ? 75 : 0
   }
 
-  private static func show(_ id: String, _ answer: JSONValue, _ line: CollectorLine) {
+  private static func show(_ id: String, _ answer: JSONValue, _ line: Invocation) {
     let states = (answer["states"]?.object ?? []).map { "\($0.value.text) \($0.key)" }.joined(separator: ", ")
     let cost = "\(answer["looked"]?.int ?? 0) looked at in \(answer["ms"]?.int ?? 0) ms"
     print(

@@ -3,12 +3,29 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector command …`: sends commands to devices, and shows what came of them.
-  static let command = CollectorCommand(
-    name: "command", verbs: ["send": 1...Int(Int16.max), "list": 0...0], options: CommandSending.options,
-    usage: CommandSending.usage
-  ) { line throws(Fault) in
+  static let command = group(
+    "command",
+    [
+      (
+        "send", "COMMAND [KEY=VALUE...]",
+        """
+        write a command for a device, and print its id; for many the id of the job
+        COMMAND is \(CommandName.allCases.map(\.rawValue).joined(separator: ", ")).
+        A VALUE of digits is a number, true and false are booleans, and any other is text, as is one in double quotes.
+        """
+      ),
+      (
+        "list", "",
+        """
+        print the commands that a device got or gets
+        Their ids, names, states, when they expire, and results. `record delete --table prism.command` takes one back that
+        did not begin.
+        """
+      ),
+    ], options: CommandSending.options
+  ) { line throws(Failure) in
     guard let namespace = line["--namespace"].flatMap({ NamespaceName($0) }),
       line["--device"].map({ !$0.isEmpty && line["--where"] == nil }) ?? (line.verb == "send" && line["--where"] != nil)
     else {
@@ -17,7 +34,7 @@ extension CollectorCommand {
     }
     guard let device = line["--device"] else { return try await CommandSending.toMany(line, namespace) }
     let request = line.verb == "send" ? try CommandSending.draft(line).request(namespace, device) : nil
-    return try await line.ask { desk throws(Fault) in
+    return try await line.ask { desk throws(Failure) in
       let records = RecordDesk(desk, namespace: namespace, table: .command, device: device)
       if let request {
         _ = try await records.put(request.id.text, fields: request.fields.text, isNew: true)
@@ -48,24 +65,7 @@ enum CommandSending {
     ArgumentOption("--json", nil, "with list: each command as one line of JSON, with its arguments and times"),
   ]
 
-  static let usage = """
-    usage: prism-collector command send --namespace NAME --device ID|--where EXPR COMMAND [KEY=VALUE …] [--expires SPAN]
-                                        [--sign FILE] [--per-minute N] [--failures N]
-           prism-collector command list --namespace NAME --device ID [--json]
-           [--config PATH | the flags of prism-collector]
-
-      send  writes a command for a device, and prints its id; for many it prints the id of the job (`job show`). COMMAND is
-            \(CommandName.allCases.map(\.rawValue).joined(separator: ", ")).
-            A VALUE of digits is a number, true and false are booleans, and any other is text, as is one in double quotes
-      list  prints the commands that the device got or gets: id, command, state, when it expires, result. `record delete
-            --table prism.command` takes one back that did not begin
-
-    \(ArgumentOption.help(options, column: 21))
-
-    Exit codes: 0, 1 it is refused, 64 usage, 66 no such key file, 69 the store can't be reached, 74 output fails, 78 configuration.
-    """
-
-  static func draft(_ line: CollectorLine) throws(Fault) -> CommandDraft {
+  static func draft(_ line: Invocation) throws(Failure) -> CommandDraft {
     let words = line.operands
     guard let name = CommandName(rawValue: words[0]) else {
       throw .usage("command send: \(CommandFault.name(words[0]).message)")
@@ -74,7 +74,7 @@ enum CommandSending {
   }
 
   /// Makes a job. A signature is of one device, so with a key the devices are those that the expression chooses now.
-  static func toMany(_ line: CollectorLine, _ namespace: NamespaceName) async throws(Fault) -> Int32 {
+  static func toMany(_ line: Invocation, _ namespace: NamespaceName) async throws(Failure) -> Int32 {
     let (draft, expression) = (try draft(line), line["--where"] ?? "")
     let one = try draft.request(namespace, "device")
     var body = JSONValue([
@@ -86,7 +86,7 @@ enum CommandSending {
       guard let number = Int(text) else { throw .usage("\(option): must be a whole number") }
       body = body.adding([member: number])
     }
-    return try await line.ask { [body] desk throws(Fault) in
+    return try await line.ask { [body] desk throws(Failure) in
       var whole = body
       if draft.isSigned {
         whole = whole.adding(["signatures": try await signatures(draft, namespace, expression, desk)])
@@ -98,7 +98,7 @@ enum CommandSending {
 
   private static func signatures(
     _ draft: CommandDraft, _ namespace: NamespaceName, _ expression: String, _ desk: CollectorDesk
-  ) async throws(Fault) -> JSONValue {
+  ) async throws(Failure) -> JSONValue {
     var members: [JSONValue.Member] = []
     for device in try await desk.devices(where: expression) {
       guard let id = CommandRequest.id(of: draft.id.text, for: device) else { continue }
@@ -109,7 +109,7 @@ enum CommandSending {
   }
 
   /// `KEY=VALUE` each.
-  static func values(_ words: [String], of command: String) throws(Fault) -> [String: CommandValue] {
+  static func values(_ words: [String], of command: String) throws(Failure) -> [String: CommandValue] {
     var values: [String: CommandValue] = [:]
     for word in words {
       let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)

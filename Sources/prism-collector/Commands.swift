@@ -5,13 +5,14 @@ import PrismConfig
 import PrismPacket
 import PrismProtocol
 
-extension CollectorCommand {
-  static let check = early("check", 0...0) { line throws(Fault) in
+extension Command {
+  static let check = early("check", "print every fault of the configuration, and start nothing") {
+    line throws(Failure) in
     let options = try line.options
     let missing = try missingFolders(of: options.outputs)
     if let remote = options.remote {
       do throws(ConfigurationFaults) { _ = try RemoteFolder.read(remote.folder) } catch {
-        throw Fault(message: "the configuration has faults\n\(error.description)", exitCode: 78)
+        throw Failure(Failure.configuration, "the configuration has faults\n\(error.description)")
       }
     }
     print("the configuration has no fault")
@@ -21,13 +22,13 @@ extension CollectorCommand {
   }
 
   /// - Throws: 78 for a folder that can't be made, because a part of its path is no folder.
-  private static func missingFolders(of outputs: [CollectorConfiguration.Output]) throws(Fault) -> [String] {
+  private static func missingFolders(of outputs: [CollectorConfiguration.Output]) throws(Failure) -> [String] {
     var warnings: [String] = []
     for output in outputs {
       guard case .ndjson(let folder?, _, _, _) = output.target else { continue }
       do throws(FileError) { close(try Folder.open(folder)) } catch {
         guard error.cause == .system(errno: ENOENT, what: "be opened") else {
-          throw Fault(message: "the output \(output.name): \(error)", exitCode: 78)
+          throw Failure(Failure.configuration, "the output \(output.name): \(error)")
         }
         warnings.append("the output \(output.name): \(folder) is missing; the collector makes it at its start")
       }
@@ -36,37 +37,43 @@ extension CollectorCommand {
   }
 
   static let migrate = early(
-    "migrate", 0...0, options: [ArgumentOption("--from", "STATE", "a state folder, or postgresql://…")]
-  ) { line throws(Fault) in try migrateStore(line.options, from: line["--from"]) }
+    "migrate",
+    """
+    make the tables in PostgreSQL, or bring them to this program's version
+    With --from it carries another store's streams, packet ids, records, devices and states of crashes.
+    """, options: [Option("--from", "STATE", "a state folder, or postgresql://…")]
+  ) { line throws(Failure) in try migrateStore(line.options, from: line["--from"]) }
 
-  static let backup = early("backup", 1...1, missing: "the FOLDER that the copies go to") { line throws(Fault) in
-    try backUp(line.options, to: line.operands[0])
-  }
+  static let backup = early(
+    "backup", "copy the databases of --state into a new folder, while a collector may use them", operands: ["FOLDER"]
+  ) { line throws(Failure) in try backUp(line.options, to: line.operands[0]) }
 
-  static let restore = early("restore", 0...1, options: [.yes]) { line throws(Fault) in try restoreStore(line) }
+  static let restore = early(
+    "restore",
+    """
+    put the copies in their place while the collector is stopped, and ask first
+    Without FOLDER it is for a PostgreSQL that its own tools restored: numbers begin behind all that devices may know.
+    """, operands: ["[FOLDER]"], options: [.yes]
+  ) { line throws(Failure) in try restoreStore(line) }
 
   private static func early(
-    _ name: String, _ count: ClosedRange<Int>, missing: String = "", options: [ArgumentOption] = [],
-    _ body: @escaping @Sendable (CollectorLine) throws(Fault) -> Void
-  ) -> CollectorCommand {
-    CollectorCommand(early: name, options: options) { line throws(Fault) in
-      guard line.operands.count >= count.lowerBound else { throw line.misused("\(name) needs \(missing)") }
-      guard line.operands.count <= count.upperBound else {
-        throw line.misused("\(ArgumentFault.unexpectedWord(line.operands[count.upperBound]))")
-      }
-      try body(line)
-    }
+    _ words: String, _ summary: String, operands: [String] = [], options: [Option] = [],
+    _ work: @escaping @Sendable (Invocation) throws(Failure) -> Void
+  ) -> Command {
+    Command(words, summary, operands: operands, options: options, work: .early(work))
   }
 
-  static let deviceKey = CollectorCommand(name: "device-key") { line throws(Fault) in
-    guard line.operands.count == 2 else { throw line.misused("device-key needs KEY-ID and DEVICE") }
-    try CollectorDesk.check(line.operands[1])
-    return try await printDeviceKey(line.operands[0], line.operands[1], line.options)
-  }
+  static let deviceKey = Command(
+    "device-key", "print the key that DEVICE has under the master key KEY-ID: 64 hexadecimal digits",
+    operands: ["KEY-ID", "DEVICE"],
+    work: .later { line throws(Failure) in
+      try CollectorDesk.check(line.operands[1])
+      return try await printDeviceKey(line.operands[0], line.operands[1], line.options)
+    })
 }
 
 /// - Parameter from: a state folder or `postgresql://…` whose store is carried into the flags' one; nil: only the tables are made.
-private func migrateStore(_ options: CollectorOptions, from: String?) throws(Fault) {
+private func migrateStore(_ options: CollectorOptions, from: String?) throws(Failure) {
   guard let target = options.store else {
     throw .usage("migrate is for store: postgresql://…; SQLite needs no such step")
   }
@@ -79,18 +86,18 @@ private func migrateStore(_ options: CollectorOptions, from: String?) throws(Fau
   }
 }
 
-private func backUp(_ options: CollectorOptions, to folder: String) throws(Fault) {
+private func backUp(_ options: CollectorOptions, to folder: String) throws(Failure) {
   guard options.store == nil else {
     throw .usage("backup is for SQLite; PostgreSQL has pg_dump and base backups (docs/backup.md)")
   }
   do { try StoreBackup(state: options.state).copy(to: folder) { print($0) } } catch {
     let isOfTarget = error is FileError || (error as? StoreBackup.Fault)?.isOfTarget == true
-    throw Fault(message: "backup: \(error)", exitCode: isOfTarget ? 73 : 69)
+    throw Failure(isOfTarget ? Failure.cannotCreate : Failure.unavailable, "backup: \(error)")
   }
 }
 
 /// Its operand is the folder of `backup`; without one it is for a PostgreSQL that its own tools restored.
-private func restoreStore(_ line: CollectorLine) throws(Fault) {
+private func restoreStore(_ line: Invocation) throws(Failure) {
   let (options, folder) = (try line.options, line.operands.first)
   switch (options.store, folder) {
   case (nil, nil): throw .usage("restore needs the FOLDER of `prism-collector backup`")
@@ -117,7 +124,7 @@ private func restoreStore(_ line: CollectorLine) throws(Fault) {
 /// The key is what the device's file holds; its first half is the key of a cipher with 16 bytes.
 private func printDeviceKey(
   _ id: String, _ device: String, _ options: CollectorOptions
-) async throws(Fault) -> Int32 {
+) async throws(Failure) -> Int32 {
   guard let master = options.keys[id], options.keyRules[id]?.derivesForDevice == true else {
     throw .usage("there is no key \(id) with `derive: device` in the configuration")
   }
@@ -130,5 +137,5 @@ private func printDeviceKey(
       master: master, keyID: id, deviceID: device, generation: generation, cipher: .aes256GCM)
     print(Hex.encode(key.bytes))
     return 0
-  } catch { throw Fault(message: "a master key has at least \(DeviceKey.masterBytesMin) bytes", exitCode: 78) }
+  } catch { throw Failure(Failure.configuration, "a master key has at least \(DeviceKey.masterBytesMin) bytes") }
 }

@@ -2,12 +2,25 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector crash …`: groups of crashes.
-  static let crash = CollectorCommand(
-    name: "crash", verbs: ["list": 0...0, "show": 1...1], options: answersAsJSON, usage: CrashGroups.usage
-  ) { line throws(Fault) in
-    try await line.ask { desk throws(Fault) in
+  static let crash = group(
+    "crash",
+    [
+      (
+        "list", "",
+        """
+        the groups with a crash in the last 14 days, those with the newest first
+        Fingerprint, state, crashes, devices, when the last one came, reason, innermost frame of the app.
+        """
+      ),
+      (
+        "show", "FINGERPRINT",
+        "one group: its frames with names, files and lines, those of the app first, and its versions"
+      ),
+    ], options: [json]
+  ) { line throws(Failure) in
+    try await line.ask { desk throws(Failure) in
       let groups = CrashGroups(desk: desk, line: line)
       // All crashes are read, which may take several questions.
       let list = try await desk.whole("/crashes", query: "limit=1000")
@@ -21,25 +34,12 @@ extension CollectorCommand {
 }
 
 private struct CrashGroups {
-  static let usage = """
-    usage: prism-collector crash list | show FINGERPRINT [--json] [--config PATH | the flags of prism-collector]
-
-      list  the groups with a crash in the last 14 days, those with the newest first: fingerprint, state, crashes, devices,
-            when the last one came, reason, innermost frame of the app
-      show  one group: its frames with names, files and lines, those of the app first, and its versions
-
-    \(ArgumentOption.help(CollectorCommand.answersAsJSON, column: 21))
-
-    Exit codes: 0, 1 there is no such group, 64 usage, 69 the store can't be reached, 78 configuration.
-    """
-
   let desk: CollectorDesk
-  let line: CollectorLine
+  let line: Invocation
 
-  func show(_ fingerprint: String) async throws(Fault) {
+  func show(_ fingerprint: String) async throws(Failure) {
     guard !fingerprint.isEmpty, fingerprint.utf8.allSatisfy({ "0123456789abcdef".utf8.contains($0) }) else {
-      throw Fault(
-        message: "a fingerprint has 16 hexadecimal digits, as `crash list` prints it", exitCode: 1)
+      throw Failure(Failure.no, "a fingerprint has 16 hexadecimal digits, as `crash list` prints it")
     }
     let crash = try await desk.get("/crashes/\(fingerprint)")
     if line.isJSON { return print(OutputText.json(crash.text)) }

@@ -3,17 +3,44 @@ import PrismCollector
 import PrismPacket
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector device …`: finds, enrolls, tags and revokes devices.
-  static let device = CollectorCommand(
-    name: "device",
-    verbs: [
-      "list": 0...0, "show": 1...1, "revoke": 1...1, "restore": 1...1, "forget": 1...1, "token": 3...3, "tokens": 0...0,
-      "remove-token": 1...1, "find": 0...1, "tag": 2...64,
-    ], options: DeviceCommands.options, usage: DeviceCommands.usage
-  ) { line throws(Fault) in
+  static let device = group(
+    "device",
+    [
+      (
+        "find", "[EXPRESSION]",
+        """
+        the devices that sent something and that EXPRESSION chooses
+        Such as 'tag.region = eu and seen > 1d' (docs/fleet.md).
+        """
+      ),
+      (
+        "tag", "EXPRESSION NAME=TEXT [NAME=TEXT...]",
+        """
+        give these tags to the devices that EXPRESSION chooses
+        `NAME-` takes one away. It prints their ids.
+        """
+      ),
+      ("list", "", "every device that was enrolled or revoked"),
+      ("show", "DEVICE", "one device that was enrolled or revoked"),
+      ("revoke", "DEVICE", "answer its packets 403 within 5 seconds; it keeps its reports"),
+      ("restore", "DEVICE", "take a revocation back"),
+      ("forget", "DEVICE", "let it enroll again by its name, because it lost its key; the old key is good no more"),
+      (
+        "token", "KEY-ID COUNT DAYS",
+        """
+        print an enrollment token for COUNT devices within DAYS days
+        Their keys are made from the master KEY-ID (`derive: device`). The token is printed once, and kept as a hash. A
+        device that has sent packets before needs one with its ID.
+        """
+      ),
+      ("tokens", "", "every enrollment token: name, key, devices, when it expires"),
+      ("remove-token", "NAME", "let no device enroll with it any more"),
+    ], options: DeviceCommands.options
+  ) { line throws(Failure) in
     for (option, owner) in [("--device", "token"), ("--tag", "token"), ("--sort", "find"), ("--namespace", "tag")]
-    where line.arguments.contains(option) && line.verb != owner {
+    where line.has(option) && line.verb != owner {
       throw line.misused("\(option) is for `device \(owner)`")
     }
     return switch line.verb {
@@ -26,14 +53,14 @@ extension CollectorCommand {
 
 extension CollectorDesk {
   /// Says on standard error that an id may be mistyped. That is no refusal: the device may come later.
-  static func check(_ device: String) throws(Fault) {
+  static func check(_ device: String) throws(Failure) {
     guard !DeviceID.isValid(device) else { return }
     throw .usage("`\(device.printable)` is no device's id, which is 1 to 128 visible ASCII characters")
   }
 
-  func note(ifUnknown device: String, _ effect: String) async throws(Fault) {
+  func note(ifUnknown device: String, _ effect: String) async throws(Failure) {
     try Self.check(device)
-    do throws(Fault) { _ = try await get("/device", query: "id=\(device.percentEncoded)") } catch {
+    do throws(Failure) { _ = try await get("/device", query: "id=\(device.percentEncoded)") } catch {
       guard error.exitCode == 1 else { throw error }
       complain("\(error.message); \(effect) all the same")
     }
@@ -49,36 +76,13 @@ private struct DeviceCommands {
         isRepeatable: true),
       ArgumentOption("--sort", "ORDER", "with find: seen, silent, device, waiting, lost, packets or crash (device)"),
       ArgumentOption("--namespace", "NAME", "with tag: the namespace of the tags (prism)"),
-    ] + CollectorCommand.answersAsJSON
-
-  static let usage = """
-    usage: prism-collector device COMMAND [OPERANDS] [--config PATH | the flags of prism-collector]
-
-      find [EXPRESSION]       the devices that sent something and that EXPRESSION chooses, such as
-                              'tag.region = eu and seen > 1d' (docs/fleet.md)
-      tag EXPRESSION NAME=TEXT … [NAME- …]
-                              gives these tags to the devices that EXPRESSION chooses, or takes them away, and prints their ids
-      list                    every device that was enrolled or revoked
-      show DEVICE             one of them
-      revoke DEVICE           its packets get 403 within 5 seconds, and it keeps its reports
-      restore DEVICE          takes that back
-      forget DEVICE           it may enroll again by its name, because it lost its key; the key that it had is good no more
-      token KEY-ID COUNT DAYS [--device ID] [--tag NAME=TEXT …]
-                              prints an enrollment token for COUNT devices within DAYS days, whose keys are made from the
-                              master KEY-ID (`derive: device`). It is printed once, and kept as a hash. A device that has
-                              sent packets before needs one with its ID
-      tokens                  every enrollment token: name, key, devices, when it expires
-      remove-token NAME       no device enrolls with it any more
-
-    \(ArgumentOption.help(options, column: 23))
-
-    Exit codes: 0, 1 there is no such device or token, 64 usage, 69 the store can't be reached, 78 configuration.
-    """
+      Command.json,
+    ]
 
   private let options: CollectorOptions
   private let store: DeviceStore
 
-  init(_ options: CollectorOptions) throws(Fault) {
+  init(_ options: CollectorOptions) throws(Failure) {
     self.options = options
     do throws(StoreFailure) { try options.fleet.prepare() } catch {
       throw .unavailable(error.description)
@@ -86,11 +90,11 @@ private struct DeviceCommands {
     store = DeviceStore(options.fleet)
   }
 
-  func run(_ line: CollectorLine) async throws(Fault) -> Int32 {
+  func run(_ line: Invocation) async throws(Failure) -> Int32 {
     let (values, tags) = (line.operands, line.values("--tag"))
     let deviceTags = tags.isEmpty ? nil : try DeviceFinding.tags(tags)
     if line.verb == "revoke" {
-      try await line.ask { desk throws(Fault) in try await desk.note(ifUnknown: values[0], "it is revoked") }
+      try await line.ask { desk throws(Failure) in try await desk.note(ifUnknown: values[0], "it is revoked") }
     }
     do throws(StoreFailure) {
       switch line.verb {
@@ -112,7 +116,7 @@ private struct DeviceCommands {
     return isFound ? 0 : 1
   }
 
-  private static func devices(_ line: CollectorLine) -> Listing {
+  private static func devices(_ line: Invocation) -> Listing {
     Listing(line, "deviceId enrolledTime revokedTime keyId token info")
   }
 

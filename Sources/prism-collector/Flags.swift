@@ -42,44 +42,7 @@ struct Flags {
     ArgumentOption(
       "--dev", nil, "for trying, without tokens: every user of this machine is an operator, who reads and changes"),
     ArgumentOption("--print", nil, "each new report as one line of JSON on standard output"),
-    ArgumentOption("--version", nil, "print the version"),
-    ArgumentOption("--help", nil, "this text", shortName: "-h"),
   ]
-
-  static let usage = """
-    usage: prism-collector [--config PATH] [--listen ADDR:PORT] [--key ID=FILE …] [--state DIR] [--print]
-           prism-collector check | migrate | device-key ID DEVICE  with the same flags
-           prism-collector migrate --from STATE                    with the same flags
-           prism-collector backup FOLDER | restore [FOLDER] [--yes] with the same flags
-           prism-collector import DIR                              with the same flags
-           prism-collector device COMMAND                          devices and their enrollment (device --help)
-           prism-collector query OPTIONS                           prints stored reports (query --help)
-           prism-collector record COMMAND                          reads and changes records (record --help)
-           prism-collector command send | list                     commands for devices (command --help)
-           prism-collector job list | show | pause | resume | cancel
-                                                               commands for many devices (job --help)
-           prism-collector ask TYPE OPTIONS                        asks devices for kept reports (ask --help)
-           prism-collector crash list | show FINGERPRINT           groups of crashes (crash --help)
-           prism-collector notice list | test | send | drop        notices to webhooks (notice --help)
-           prism-collector output list | dead | requeue | drop     outputs and their dead letters (output --help)
-           prism-collector symbols add | list | remove             debug files that name their frames (symbols --help)
-           prism-collector release list | compare                  versions of apps with their rates (release --help)
-           prism-collector erase OPTIONS                           erases reports for good, and asks first (erase --help)
-
-      check                prints every fault of the configuration, and starts nothing
-      migrate              makes the tables in PostgreSQL, or brings them to this program's version; with --from it carries
-                           another store's streams, packet ids, records, devices and states of crashes
-      backup FOLDER        copies the databases of --state into FOLDER, while a collector may use them
-      restore [FOLDER]     puts the copies in their place, the collector being stopped, and asks first (--yes: not); for a
-                           PostgreSQL that its own tools restored, without FOLDER: numbers begin behind all that
-                           devices may know
-      import DIR           takes the packets that `prismctl carry` wrote into DIR, and writes their receipts into it
-      device-key ID DEVICE prints the key that DEVICE has under the master key ID (64 hexadecimal digits)
-
-    \(ArgumentOption.help(options, column: 23))
-
-    Exit codes: 0, 1 not every packet was taken or a record or command is refused, 64 usage, 66 no such folder, 69 a resource is not there, 73 cannot create, 78 configuration (sysexits.h).
-    """
 
   var options: CollectorOptions
   /// `--print`.
@@ -92,7 +55,7 @@ struct Flags {
     "--operator-token-file": "operatorTokenFile", "--remote-config": "remoteConfig", "--signing-key": "signingKey",
   ]
 
-  private static func standardPath() throws(Fault) -> String {
+  private static func standardPath() throws(Failure) -> String {
     let paths: [String] = [DevelopmentFolder.running?.path, "/etc/prism"].compactMap { folder in
       folder.map { $0 + "/collector.yaml" }
     }
@@ -106,11 +69,11 @@ struct Flags {
 
   /// - Parameter makesState: whether a state folder is made where it is missing; else it was mistyped.
   /// - Throws: 64 for the command line, 78 for every fault of the configuration, 66 and 73 for the folder.
-  init(_ arguments: Arguments, makesState: Bool = true) throws(Fault) {
+  init(_ given: [Arguments.Given], makesState: Bool = true) throws(Failure) {
     var path: String?
     var flags: [CollectorLoader.Flag] = []
     var (prints, isTrial) = (false, false)
-    for option in arguments.given {
+    for option in given {
       let value = option.value ?? ""
       switch option.name {
       case "--print": prints = true
@@ -133,9 +96,9 @@ struct Flags {
       configuration = try CollectorLoader(
         path: path, flags: flags, environment: ProcessEnvironment.all, checks: .libraries
       ).load()
-    } catch { throw Fault(message: "the configuration has faults\n\(error.description)", exitCode: 78) }
+    } catch { throw Failure(Failure.configuration, "the configuration has faults\n\(error.description)") }
     guard let options = CollectorOptions(configuration) else {
-      throw Fault(message: "a key or the address of the store is not what it was when it was checked", exitCode: 78)
+      throw Failure(Failure.configuration, "a key or the address of the store is not what it was when it was checked")
     }
     guard !isTrial || options.readerTokenFile == nil && options.operatorTokenFile == nil else {
       throw .usage("--dev: there are tokens of readers; leave one of the two out")
@@ -143,10 +106,10 @@ struct Flags {
     self.options = options
     self.options.isTrial = isTrial
     guard makesState || options.store != nil || access(options.state, F_OK) == 0 || errno != ENOENT else {
-      throw Fault(message: "--state: \(options.state.printable): there is no such folder", exitCode: 66)
+      throw Failure(Failure.noInput, "--state: \(options.state.printable): there is no such folder")
     }
     do throws(StateFolder.Fault) { try StateFolder.prepare(options.state) } catch {
-      throw Fault(message: "--state: \(error.description)", exitCode: error.isMode ? 78 : 73)
+      throw Failure(error.isMode ? Failure.configuration : Failure.cannotCreate, "--state: \(error.description)")
     }
   }
 }

@@ -3,13 +3,15 @@ import PrismCollector
 import PrismPacket
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector import DIR`: takes the packets of a folder, and writes their receipts into it.
-  static let importing = CollectorCommand(name: "import") { line throws(Fault) in
-    guard line.operands.count == 1 else { throw line.misused("import needs DIR, the folder of `prismctl carry`") }
-    var folder = FolderImport(folder: line.operands[0], options: try line.options)
-    return try await folder.run()
-  }
+  static let importing = Command(
+    "import", "take the packets that `prismctl carry` wrote into DIR, and write their receipts there",
+    operands: ["DIR"],
+    work: .later { line throws(Failure) in
+      var folder = FolderImport(folder: line.operands[0], options: try line.options)
+      return try await folder.run()
+    })
 }
 
 private struct FolderImport {
@@ -22,10 +24,10 @@ private struct FolderImport {
 
   init(folder: String, options: CollectorOptions) { (self.folder, self.options) = (folder, options) }
 
-  mutating func run() async throws(Fault) -> Int32 {
+  mutating func run() async throws(Failure) -> Int32 {
     let files: CarriedFolder
     do throws(FileError) { files = try CarriedFolder(folder, bodyBytesMax: options.bodyBytesMax) } catch {
-      throw Fault(message: error.description, exitCode: 66)
+      throw Failure(Failure.noInput, error.description)
     }
     for (name, fault) in files.faults {
       problems.append("\(FilePath.joined(folder, name)): \(fault)")
@@ -39,7 +41,7 @@ private struct FolderImport {
   }
 
   /// Through the collector that runs, or by one that is opened for this.
-  private mutating func taken(_ files: CarriedFolder) async throws(Fault) -> [CarriedAnswer] {
+  private mutating func taken(_ files: CarriedFolder) async throws(Failure) -> [CarriedAnswer] {
     do {
       if options.store == nil, let running = RunningCollector(state: options.state) {
         return try await taken(files) { packet in try running.take(packet) }
@@ -80,7 +82,7 @@ private struct FolderImport {
   }
 
   /// Answers of an earlier import stay, but for packets that were answered again.
-  private func write(_ answers: [CarriedAnswer]) throws(Fault) {
+  private func write(_ answers: [CarriedAnswer]) throws(Failure) {
     let path = FilePath.joined(folder, CarriedAnswer.fileName)
     let known = Set(answers.map(\.headers.packetID))
     let earlier = SideFile.bytes(path, bytesMax: .max)?.split(separator: UInt8(ascii: "\n")).compactMap { line in
@@ -90,7 +92,7 @@ private struct FolderImport {
     guard !all.isEmpty else { return }
     let text = all.map { $0.json.text + "\n" }.joined()
     do throws(FileError) { try SmallFile.replace(path, with: Array(text.utf8)) } catch {
-      throw Fault(message: "\(error.description); import the folder again: nothing is stored twice", exitCode: 73)
+      throw Failure(Failure.cannotCreate, "\(error.description); import the folder again: nothing is stored twice")
     }
   }
 

@@ -2,13 +2,25 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector job …`: the jobs of `command send --where`, and of the API.
-  static let job = CollectorCommand(
-    name: "job", verbs: ["list": 0...0, "show": 1...1, "pause": 1...1, "resume": 1...1, "cancel": 1...1],
-    options: answersAsJSON, usage: Jobs.usage
-  ) { line throws(Fault) in
-    try await line.ask { desk throws(Fault) in
+  static let job = group(
+    "job",
+    [
+      (
+        "list", "",
+        """
+        the newest 500 jobs, which `command send --where EXPR` makes
+        Their ids, when, namespaces, states, devices that wait, got it, carried it out, and failed, expressions.
+        """
+      ),
+      ("show", "ID", "the devices of a job: device, progress, when, result"),
+      ("pause", "ID", "give it to no further device"),
+      ("resume", "ID", "go on with it, also after too many failed"),
+      ("cancel", "ID", "end it; devices that have it carry it out"),
+    ], options: [json]
+  ) { line throws(Failure) in
+    try await line.ask { desk throws(Failure) in
       switch line.verb {
       case "list":
         return Listing(
@@ -23,20 +35,4 @@ extension CollectorCommand {
       return 0
     }
   }
-}
-
-private enum Jobs {
-  static let usage = """
-    usage: prism-collector job list | show ID | pause ID | resume ID | cancel ID [--json] [--config PATH | the flags of
-           prism-collector]
-
-      list    the newest 500: id, when, namespace, state, devices that wait, got it, carried it out, and failed, expression
-      show    the devices of a job: device, progress, when, result; with --json a line of JSON each
-      pause   no further device gets it; resume goes on, also after too many failed
-      cancel  ends it; devices that have it carry it out
-
-    `command send --where EXPR` makes a job.
-
-    Exit codes: 0, 1 there is no such job, or it ended, 64 usage, 69 the store can't be reached, 78 configuration.
-    """
 }

@@ -14,7 +14,7 @@ final class Listing {
   private var output = LineOutput()
 
   /// - Parameter members: their paths, with spaces between them.
-  init(_ line: CollectorLine, _ members: String) {
+  init(_ line: Invocation, _ members: String) {
     isJSON = line.isJSON
     self.members = members.split(separator: " ")
     rows = [self.members.map(Self.title)]

@@ -2,14 +2,24 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector notice …`: notices and their receivers.
-  static let notice = CollectorCommand(
-    name: "notice", verbs: ["list": 0...0, "test": 1...1, "send": 1...1, "drop": 1...1],
-    options: answersAsJSON + [.yes], usage: Notices.usage
-  ) { line throws(Fault) in
+  static let notice = group(
+    "notice",
+    [
+      (
+        "list", "", "the newest 1,000 notices: id, when, receiver, state, attempts, title, the end of the last attempt"
+      ),
+      (
+        "test", "RECEIVER",
+        "add a notice that says that it is a test; the collector delivers it within seconds, if it runs"
+      ),
+      ("send", "ID", "send a dead letter again"),
+      ("drop", "ID", "end the attempts to deliver one, and ask first"),
+    ], options: [json, .yes]
+  ) { line throws(Failure) in
     if line.verb == "drop" { try Notices.confirm(line) }
-    return try await line.ask { desk throws(Fault) in
+    return try await line.ask { desk throws(Failure) in
       switch line.verb {
       case "list":
         return Listing(line, "id time receiver state attempts title result").all(
@@ -25,27 +35,13 @@ extension CollectorCommand {
 }
 
 private enum Notices {
-  static let usage = """
-    usage: prism-collector notice list | test RECEIVER | send ID | drop ID [--yes] [--json] [--config PATH |
-           the flags of prism-collector]
-
-      list  the newest 1,000: id, when, receiver, state, attempts, title, the end of the last one; with --json a line of JSON
-            each, with the whole title
-      test  adds a notice that says that it is a test. The collector delivers it within seconds, if it runs
-      send  sends a dead letter again
-      drop  ends the attempts to deliver one, and asks first
-      --yes don't ask; needed without a terminal
-
-    Exit codes: 0, 1 there is no such receiver or notice or the answer is not y, 64 usage, 69 the store can't be reached, 78 configuration.
-    """
-
-  static func confirm(_ line: CollectorLine) throws(Fault) {
+  static func confirm(_ line: Invocation) throws(Failure) {
     try line.confirm("give up notice \(id(line.operands[0])) for good?", else: "nothing was given up")
   }
 
-  static func id(_ text: String) throws(Fault) -> String {
+  static func id(_ text: String) throws(Failure) -> String {
     guard text.utf8.count == 16, text.utf8.allSatisfy({ "0123456789abcdef".utf8.contains($0) }) else {
-      throw Fault(message: "an id has 16 hexadecimal digits, as `notice list` prints it", exitCode: 1)
+      throw Failure(Failure.no, "an id has 16 hexadecimal digits, as `notice list` prints it")
     }
     return text
   }

@@ -2,18 +2,29 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector output …`: outputs and their dead letters.
-  static let output = CollectorCommand(
-    name: "output", verbs: ["list": 0...0, "dead": 1...1, "requeue": 1...3, "drop": 1...3],
-    options: answersAsJSON + [.yes], usage: Outputs.usage
-  ) { line throws(Fault) in
+  static let output = group(
+    "output",
+    [
+      (
+        "list", "",
+        "outputs of the collector that runs: name, delivered, dead letters, failures, seconds of lag, why one holds"
+      ),
+      ("dead", "NAME", "dead letters of an output: the report's id, when, whether it is to be handed on again, cause"),
+      (
+        "requeue", "NAME [FIRST] [LAST]",
+        "hand dead letters on again, those with an id from FIRST to LAST; without them all"
+      ),
+      ("drop", "NAME [FIRST] [LAST]", "give dead letters up, and ask first; their reports stay stored"),
+    ], options: [json, .yes]
+  ) { line throws(Failure) in
     let ids = line.operands.dropFirst().map { Int($0) }
     guard !ids.contains(nil) else {
       throw .usage("output: FIRST and LAST are ids of reports, as `output dead` prints them")
     }
     if line.verb == "drop" { try Outputs.confirm(line, ids) }
-    return try await line.ask { desk throws(Fault) in
+    return try await line.ask { desk throws(Failure) in
       switch line.verb {
       case "list":
         return Listing(line, "name delivered dead failures lagSeconds holds").all(
@@ -37,21 +48,7 @@ extension CollectorCommand {
 }
 
 private enum Outputs {
-  static let usage = """
-    usage: prism-collector output list | dead NAME | requeue NAME [FIRST [LAST]] | drop NAME [FIRST [LAST]] [--yes]
-           [--json] [--config PATH | the flags of prism-collector]
-
-      list     outputs of the collector that runs: name, delivered, refused reports that have dead letters, failures, seconds of
-               lag, why one holds
-      dead     dead letters of an output: the report's id, when, whether it is to be handed on again, cause
-      requeue  hands dead letters on again, those with an id from FIRST to LAST; without them all
-      drop     gives dead letters up, and asks first; their reports stay stored
-      --yes    don't ask; needed without a terminal
-
-    Exit codes: 0, 1 there is no such output or the answer is not y, 64 usage, 69 the store can't be reached, 78 configuration.
-    """
-
-  static func confirm(_ line: CollectorLine, _ ids: [Int?]) throws(Fault) {
+  static func confirm(_ line: Invocation, _ ids: [Int?]) throws(Failure) {
     let range = zip([" from ", " to "], ids).map { "\($0)\($1 ?? 0)" }.joined()
     let which = (ids.isEmpty ? "all " : "") + "dead letters" + range
     try line.confirm("delete \(which) of \(line.operands[0].printable) for good?", else: "nothing was deleted")

@@ -2,25 +2,26 @@ import Glibc
 import PrismBase
 import PrismCollector
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector query …`: prints stored reports.
-  static let query = CollectorCommand(name: "query", options: QueryOptions.all, usage: QueryOptions.usage) {
-    line throws(Fault) in
-    if let word = line.operands.first { throw line.misused("\(ArgumentFault.unexpectedWord(word))") }
-    var (query, output) = (ReportQuery(), LineOutput())
-    for option in line.arguments.given where QueryOptions.all.contains(where: { $0.name == option.name }) {
-      try query.take(String(option.name.dropFirst(2)), option.value ?? "")
-    }
-    StandardStreams.say(try await ProgressLine.answer(query, try line.options) { output.write($0) })
-    return output.exitCode
-  }
+  static let query = Command(
+    "query", "print stored reports", options: QueryOptions.all,
+    example: "prism-collector query --namespace shop --since 1d --format csv",
+    work: .later { line throws(Failure) in
+      var (query, output) = (ReportQuery(), LineOutput())
+      for option in line.given where QueryOptions.all.contains(where: { $0.name == option.name }) {
+        try query.take(String(option.name.dropFirst(2)), option.value ?? "")
+      }
+      StandardStreams.say(try await ProgressLine.answer(query, try line.options) { output.write($0) })
+      return output.exitCode
+    })
 }
 
 /// How far a question is, in a line of standard error; where that is no terminal, there is no line.
 private enum ProgressLine {
   static func answer(
     _ query: ReportQuery, _ options: CollectorOptions, _ write: ([UInt8]) -> Bool
-  ) async throws(ReportQuery.Fault) -> String {
+  ) async throws(Failure) -> String {
     func say(_ text: String) { if isatty(STDERR_FILENO) == 1 { StandardStreams.say("\r\u{1b}[K" + text) } }
     defer { say("") }
     let note = { (share: Double) in if share > 0 { say("\(Int(share * 100)) % of the reports are read") } }
@@ -52,12 +53,4 @@ private enum QueryOptions {
     ArgumentOption("--limit", "N", "the most reports (1000)"),
     ArgumentOption("--format", "FORMAT", "ndjson, a line of JSON each (the default), or csv"),
   ]
-
-  static let usage = """
-    usage: prism-collector query [OPTIONS] [--config PATH | the flags of prism-collector]
-
-    \(ArgumentOption.help(all, column: 23))
-
-    Exit codes: 0, 64 usage, 69 the store can't be read, 74 the output can't be written, 78 configuration.
-    """
 }

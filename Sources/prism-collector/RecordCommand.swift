@@ -3,14 +3,28 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector record …`: reads and changes records.
-  static let record = CollectorCommand(
-    name: "record", verbs: ["put": 0...2, "patch": 2...2, "delete": 1...1, "get": 1...1, "list": 0...0],
-    options: RecordRequest.options, usage: RecordRequest.usage
-  ) { line throws(Fault) in
+  static let record = group(
+    "record",
+    [
+      (
+        "put", "[ID] [FIELDS]",
+        """
+        set all fields of a record, a JSON object; without ID many from standard input
+        Changes from standard input are a line each, a thousand in a transaction: {"id":…,"fields":{…}},
+        {"id":…,"patch":{…}} or {"id":…,"delete":true}. A fault names the line, and the `--from` to go on with; lines may
+        also be sent again.
+        """
+      ),
+      ("patch", "ID FIELDS", "change fields by a JSON Merge Patch (RFC 7396): null removes a field"),
+      ("delete", "ID", "delete a record"),
+      ("get", "ID", "print a record, by its own id or the server's"),
+      ("list", "", "print every record of the table, of all devices or of one, a line each"),
+    ], options: RecordRequest.options
+  ) { line throws(Failure) in
     let isMany = line.verb == "put" && line.operands.isEmpty
-    if line.verb == "put", line.operands.count == 1 { throw line.misused("record put: wrong number of operands") }
+    if line.verb == "put", line.operands.count == 1 { throw line.misused("record put needs ID and FIELDS") }
     guard let namespace = line["--namespace"], let table = line["--table"] else {
       throw line.misused("record \(line.verb) needs --namespace and --table")
     }
@@ -21,7 +35,7 @@ extension CollectorCommand {
     guard let namespace = NamespaceName(namespace), let table = RecordTableName(table) else {
       throw .usage("--namespace and --table must be names of a namespace and of a table of records")
     }
-    return try await line.ask { desk throws(Fault) in
+    return try await line.ask { desk throws(Failure) in
       let records = RecordDesk(desk, namespace: namespace, table: table, device: line["--device"])
       return try await RecordRequest(desk: records).run(line, firstLine: firstLine)
     }
@@ -41,28 +55,10 @@ private struct RecordRequest {
     ArgumentOption("--from", "LINE", "with `put` of standard input: leaves out the lines before this one"),
   ]
 
-  static let usage = """
-    usage: prism-collector record COMMAND --namespace NAME --table NAME [--device ID] [ID] [FIELDS]
-           [--config PATH | the flags of prism-collector]
-
-      put ID FIELDS    sets all fields of a record: a JSON object
-      put              makes the changes that it reads from standard input, a line each, a thousand in a transaction:
-                       {"id":…,"fields":{…}}, {"id":…,"patch":{…}} or {"id":…,"delete":true}. A fault names the line, and
-                       the `--from` to go on with; lines may also be sent again
-      patch ID FIELDS  changes fields by a JSON Merge Patch (RFC 7396): null removes a field
-      delete ID        deletes a record
-      get ID           prints a record, by its own id or the server's
-      list             prints every record of the table, of all devices or of one, a line each
-
-    \(ArgumentOption.help(options, column: 21))
-
-    Exit codes: 0, 1 it is refused, 64 usage, 69 the store can't be reached, 74 input or output fails, 78 configuration.
-    """
-
   let desk: RecordDesk
 
   /// - Parameter firstLine: of standard input.
-  func run(_ line: CollectorLine, firstLine: Int) async throws(Fault) -> Int32 {
+  func run(_ line: Invocation, firstLine: Int) async throws(Failure) -> Int32 {
     let values = line.operands
     switch line.verb {
     case "put" where values.isEmpty: return try await changeMany(from: firstLine)
@@ -79,20 +75,18 @@ private struct RecordRequest {
   }
 
   /// Lines of standard input in parts that a request takes, each a transaction.
-  private func changeMany(from firstLine: Int) async throws(Fault) -> Int32 {
+  private func changeMany(from firstLine: Int) async throws(Failure) -> Int32 {
     var (input, counts) = (LineInput(from: firstLine), (stored: 0, deleted: 0))
     while let part = input.next() {
-      do throws(Fault) {
+      do throws(Failure) {
         let made = try await desk.change(part.text, firstLine: part.firstLine)
         counts = (counts.stored + made.stored, counts.deleted + made.deleted)
       } catch {
-        throw Fault(
-          message: "\(error.message); go on with --from \(part.firstLine)", exitCode: error.exitCode)
+        throw Failure(error.exitCode, "\(error.message); go on with --from \(part.firstLine)")
       }
     }
     guard !input.hasFailed else {
-      throw Fault(
-        message: "standard input can't be read; go on with --from \(input.lineCount + 1)", exitCode: 74)
+      throw Failure(Failure.output, "standard input can't be read; go on with --from \(input.lineCount + 1)")
     }
     print(#"{"stored":\#(counts.stored),"deleted":\#(counts.deleted)}"#)
     return 0

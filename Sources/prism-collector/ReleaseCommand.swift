@@ -2,12 +2,26 @@ import PrismBase
 import PrismCollector
 import PrismProtocol
 
-extension CollectorCommand {
+extension Command {
   /// `prism-collector release …`: versions of apps.
-  static let release = CollectorCommand(
-    name: "release", verbs: ["list": 0...0, "compare": 4...4], options: answersAsJSON, usage: Releases.usage
-  ) { line throws(Fault) in
-    try await line.ask { desk throws(Fault) in
+  static let release = group(
+    "release",
+    [
+      (
+        "list", "",
+        """
+        the versions of apps in the last 14 days, those in use for longest first
+        Namespace, app, version, share of the time in use, hours, devices, and the shares of sessions, devices and hours
+        that are free of crashes.
+        """
+      ),
+      (
+        "compare", "NAMESPACE APP VERSION OTHER",
+        "how many times the rates of VERSION are those of OTHER, with their intervals of 95 %"
+      ),
+    ], options: [json]
+  ) { line throws(Failure) in
+    try await line.ask { desk throws(Failure) in
       let releases = Releases(desk: desk, line: line)
       if line.verb == "list" { return try await releases.list() }
       try await releases.compare(line.operands)
@@ -17,23 +31,10 @@ extension CollectorCommand {
 }
 
 private struct Releases {
-  static let usage = """
-    usage: prism-collector release list | compare NAMESPACE APP VERSION OTHER [--json]
-           [--config PATH | the flags of prism-collector]
-
-      list     the versions of apps in the last 14 days, those in use for longest first: namespace, app, version, share of the
-               time in use, hours, devices, and the shares of sessions, devices and hours that are free of crashes
-      compare  how many times the rates of VERSION are those of OTHER, with their intervals of 95 %
-
-    \(ArgumentOption.help(CollectorCommand.answersAsJSON, column: 21))
-
-    Exit codes: 0, 1 a version was not in use, 64 usage, 69 the store can't be reached, 78 configuration.
-    """
-
   let desk: CollectorDesk
-  let line: CollectorLine
+  let line: Invocation
 
-  func list() async throws(Fault) -> Int32 {
+  func list() async throws(Failure) -> Int32 {
     let found = try await desk.whole("/releases")
     let listing = Listing(
       line, "namespace app version adoption used devices crashFreeSessions crashFreeDevices crashFreeHours")
@@ -49,7 +50,7 @@ private struct Releases {
     return code
   }
 
-  func compare(_ words: [String]) async throws(Fault) {
+  func compare(_ words: [String]) async throws(Failure) {
     let query = zip(["namespace", "app", "version", "other"], words).map { "\($0)=\($1.percentEncoded)" }
     let found = try await desk.whole("/releases/compare", query: query.joined(separator: "&"))
     if line.isJSON { return print(OutputText.json(found.text)) }

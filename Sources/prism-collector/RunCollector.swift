@@ -6,35 +6,39 @@ import PrismCollector
 import PrismConfig
 import PrismProtocol
 
+/// Every command, each of which works whether the collector runs or not.
+let program = Program(
+  "prism-collector", version: PrismVersion.line(of: "prism-collector", commit: String(cString: prism_commit())),
+  commands: [
+    [.check, .migrate, .backup, .restore, .importing, .deviceKey], Command.device, [.query], Command.record,
+    Command.command, Command.job, [.ask], Command.crash, Command.release, Command.symbols, Command.notice,
+    Command.output, [.erase, .completion(of: "prism-collector")],
+  ].flatMap(\.self), root: "takes packets, and serves reports", options: Flags.options,
+  exitCodes: [
+    (0, "done"), (Failure.no, "the answer is no: refused, not found, not all taken, not confirmed"),
+    (Failure.usage, "the command line"), (Failure.noInput, "a file or a folder can't be read"),
+    (Failure.unavailable, "the store or another resource is not there"),
+    (Failure.cannotCreate, "a file or a folder can't be made"), (Failure.output, "input or output fails"),
+    (75, "not all devices have answered"), (Failure.configuration, "a configuration or a key is faulty"),
+  ])
+
 /// Ends the program unless a collector is to serve, or a command needs threads. Everything that needs no thread is done
 /// before there is one: libdispatch ends a program that has no /proc.
-/// - Returns: the command; nil: a collector is to serve.
-func argumentsOrExit(_ words: [String]) -> (Arguments, CollectorCommand?) {
-  do throws(Fault) {
-    let arguments = try arguments(words)
-    let word = arguments.operands.first
-    let command = CollectorCommand.all.first { $0.name == word }
-    if let command, case .asking = command.work { return (arguments, command) }
-    if arguments.contains("--help") {
-      print(Flags.usage)
-    } else if arguments.contains("--version") {
-      print(PrismVersion.line(of: "prism-collector", commit: String(cString: prism_commit())))
-    } else if let word {
-      guard let command, case .early(let work) = command.work else { throw CollectorCommand.unknown(word) }
-      if let line = try command.line(arguments) { try work(line) }
-    } else {
-      return (arguments, nil)
+func lineOrExit(_ words: [String]) -> Invocation {
+  do throws(Failure) {
+    if let line = try program.read(words) {
+      guard case .early(let work) = line.command.work else { return line }
+      try work(line)
     }
     exit(printed(0))
   } catch { exit(error.said) }
 }
 
-private func arguments(_ words: [String]) throws(Fault) -> Arguments {
-  let command = CollectorCommand.all.first { $0.name == words.first }
-  do throws(ArgumentFault) {
-    return try Arguments(words, options: Flags.options + (command?.options ?? []), last: "--help")
-  } catch {
-    throw .usage("\(error.description) (see `prism-collector \(command.map { "\($0.name) " } ?? "")--help`)")
+extension Failure {
+  /// The exit code, once the message is said; an empty one was said before.
+  fileprivate var said: Int32 {
+    if !message.isEmpty { complain(message) }
+    return exitCode
   }
 }
 
@@ -51,15 +55,10 @@ func outputFailed(_ fault: Int32) -> Int32 {
 }
 
 /// Serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
-func runCollector(
-  _ arguments: Arguments, _ command: CollectorCommand?, _ notifier: ServiceNotifier
-) async -> Int32 {
-  do throws(Fault) {
-    if let command {
-      guard let line = try command.line(arguments), case .asking(let work) = command.work else { return 0 }
-      return try await work(line)
-    }
-    var flags = try Flags(arguments)
+func runCollector(_ line: Invocation, _ notifier: ServiceNotifier) async -> Int32 {
+  do throws(Failure) {
+    guard line.command.words.isEmpty else { return try await line.run() }
+    var flags = try Flags(line.given)
     if flags.prints { flags.options.print = { StandardStreams.say($0 + "\n", to: STDOUT_FILENO) } }
     return await serve(flags.options, notifier, Logger())
   } catch { return error.said }

@@ -10,7 +10,7 @@ StandardStreams.prepare()
 umask(0o077)
 prism_forbid_dumps()
 let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
-let (arguments, command) = argumentsOrExit(words)
+let line = lineOrExit(words)
 let notifier = ServiceNotifier.fromEnvironment()
-Task { exit(printed(await runCollector(arguments, command, notifier))) }
+Task { exit(printed(await runCollector(line, notifier))) }
 dispatchMain()

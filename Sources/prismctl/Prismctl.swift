@@ -1,5 +1,6 @@
 import CArguments
 import Glibc
+import PrismBase
 import PrismProtocol
 
 /// Every command, in the order of `--help`.
@@ -10,10 +11,23 @@ let commands: [Command] = [
   .enroll, .decode,
   .unseal, .recordPut, .recordPatch, .recordGet, .recordList, .recordDelete,
   .recordWatch, .commandList,
-  .completion,
+  .completion(of: "prismctl"),
 ]
 
-/// Runs one command line and answers the exit code (`Overview.exitCodes`).
+let program = Program(
+  "prismctl", version: PrismVersion.line(of: "prismctl", commit: String(cString: prism_commit())), commands: commands,
+  options: [Command.control, Command.ingest],
+  exitCodes: [
+    (0, "done"), (Failure.no, "the answer is no: refused, not found, a fault found"),
+    (Failure.usage, "the command line"), (Failure.data, "a file holds what can't be sent"),
+    (Failure.noInput, "a file can't be read"), (Failure.unavailable, "the daemon does not answer"),
+    (Failure.software, "the answer can't be understood"), (Failure.cannotCreate, "a file can't be made"),
+    (Failure.output, "the output can't be written"),
+    (Failure.notPermitted, "this user may not ask for it"),
+    (Failure.configuration, "a configuration or a key is faulty"),
+  ], note: "`run` ends with the exit code of its program.")
+
+/// Runs one command line and answers the exit code (docs/man/prismctl.1).
 @MainActor
 func runPrismctl(_ words: [String]) async -> Int32 {
   signal(SIGPIPE, SIG_IGN)
@@ -28,13 +42,12 @@ func runPrismctl(_ words: [String]) async -> Int32 {
 @MainActor
 private func run(_ words: [String]) async -> Int32 {
   do throws(Failure) {
-    guard let invocation = try Invocation(words) else { return 0 }
+    guard let invocation = try program.read(words, names: DaemonNames(line: words).of) else { return 0 }
+    try invocation.checkShared()
     if let seconds = invocation.watchSeconds {
       try await Watching.run(invocation, everySeconds: seconds)
-    } else {
-      try await invocation.command.run(invocation)
     }
-    return 0
+    return try await invocation.run()
   } catch {
     // The faults of a configuration name their files themselves, so that an editor finds each line.
     let head = error.exitCode == Failure.configuration ? "" : "prismctl: "

@@ -12,29 +12,26 @@ let version = PrismVersion.current
 /// Ends the program unless a daemon is to run. Everything that needs no thread is done before there is one: libdispatch
 /// ends a program that has no /proc.
 func flagsOrExit(_ words: [String]) -> Flags {
-  do throws(ArgumentFault) {
-    let flags = try Flags(words)
-    switch flags.purpose {
-    case .help: print(Flags.usage)
-    case .version: print(PrismVersion.line(of: "prismd", commit: String(cString: prism_commit())))
-    case .check: exit(configuration(flags.configPath) == nil ? ExitCode.configuration.rawValue : 0)
-    case .develop, .run: return flags
+  do throws(Failure) {
+    if let line = try Flags.program.read(words) {
+      guard case .early(let work) = line.command.work else { return Flags(line) }
+      try work(line)
     }
     exit(0)
   } catch {
-    StandardStreams.say("prismd: \(error.description)\n\(Flags.usage)\n")
-    exit(ExitCode.usage.rawValue)
+    if !error.message.isEmpty { StandardStreams.say("prismd: \(error.message)\n") }
+    exit(error.exitCode)
   }
 }
 
 /// The daemon that the command line asks for. Answers the exit code.
 func runPrismd(_ flags: Flags, signals: SignalRoute) async -> ExitCode {
-  if flags.purpose == .develop { return await develop(in: flags.folder, signals) }
+  if let folder = flags.folder { return await develop(in: folder, signals) }
   return await run(flags.configPath, signals)
 }
 
 /// - Returns: nil: its faults are said.
-private func configuration(_ path: String) -> LoadedConfiguration? {
+func configuration(_ path: String) -> LoadedConfiguration? {
   do throws(ConfigurationFaults) { return try configurationLoader(path).load() } catch {
     let isMissing = access(path, F_OK) != 0 && errno == ENOENT
     let advice = "prismd: name the daemon's file with --config PATH; to try prism without one, run prismd --dev\n"

@@ -10,10 +10,10 @@ StandardStreams.prepare()
 let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
 let flags = flagsOrExit(words)
 // A developer may want to look into the daemon; its keys are of its folder only.
-if flags.purpose != .develop { prism_forbid_dumps() }
+if flags.folder == nil { prism_forbid_dumps() }
 let route = SignalRoute()
 // A terminal that is closed says so with SIGHUP: a daemon that was started in it ends with it.
-let endsWithTerminal = flags.purpose == .develop
+let endsWithTerminal = flags.folder != nil
 let signals = SignalMonitor { route.handle($0 == .reload && endsWithTerminal ? .stop : $0) }
 Task {
   await signals.start()

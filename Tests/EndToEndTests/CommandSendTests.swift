@@ -63,8 +63,8 @@ import Testing
       try "no key".write(toFile: open, atomically: true, encoding: .utf8)
       try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: open)
       let cases: [(words: [String], code: Int32, says: String)] = [
-        (["drop"], 64, "is no command"), (["send"], 64, "wrong number of operands"),
-        (["list", "x"], 64, "wrong number"),
+        (["drop"], 64, "no command `command drop`"), (["send"], 64, "`command send` needs COMMAND"),
+        (["list", "x"], 64, "`x` belongs to no option of `command list`"),
         (["send", "reboot"], 64, "requeue, drop, ask, trigger, erase or accept"),
         (["send", "erase", "where=ms > 1"], 64, "must be FIELD=VALUE"),
         (["send", "flush", "a"], 64, "KEY=VALUE"),

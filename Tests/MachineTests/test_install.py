@@ -27,7 +27,8 @@ class InstallTests(unittest.TestCase):
                      "lib/systemd/system/prismd.socket", "lib/sysusers.d/prism.conf", "lib/tmpfiles.d/prism.conf",
                      "share/man/man8/prismd.8", "share/man/man5/prismd.yaml.5", "share/doc/prism/operating.md",
                      "share/bash-completion/completions/prismctl", "share/zsh/site-functions/_prismctl",
-                     "share/fish/vendor_completions.d/prismctl.fish"]:
+                     "share/fish/vendor_completions.d/prismctl.fish",
+                     "share/bash-completion/completions/prism-collector"]:
             self.assertIn("opt/prism/" + path, found)
         others = {path for path in found if not path.startswith("opt/prism/")}
         self.assertEqual({path for path in others if not path.startswith("etc/prism/")}, set())

@@ -1,4 +1,5 @@
 import Foundation
+import PrismBase
 import PrismProtocol
 import PrismSQL
 import PrismTestSupport
@@ -72,7 +73,7 @@ struct ReportQueryTests {
     ])
   func faults(name: String, value: String, start: String) {
     var query = ReportQuery()
-    let fault = #expect(throws: ReportQuery.Fault.self) { try query.take(name, value) }
+    let fault = #expect(throws: Failure.self) { try query.take(name, value) }
     #expect(fault?.message.hasPrefix(start) == true && fault?.exitCode == 64)
   }
 }

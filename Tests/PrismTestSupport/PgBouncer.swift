@@ -7,7 +7,7 @@ public final class PgBouncer: Sendable {
   private static let path = "/usr/sbin/pgbouncer"
 
   private let folder = TemporaryFolder()
-  private let program: Program
+  private let program: StartedProgram
 
   /// nil: the machine has no pgbouncer.
   public static var isInstalled: Bool { access(path, X_OK) == 0 }
@@ -39,7 +39,7 @@ public final class PgBouncer: Sendable {
     }
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
     defer { close(null) }
-    program = try Program(command[0], Array(command.dropFirst()), .init(output: null, error: null))
+    program = try StartedProgram(command[0], Array(command.dropFirst()), .init(output: null, error: null))
   }
 
   deinit { program.signal(SIGKILL) }

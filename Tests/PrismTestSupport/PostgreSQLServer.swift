@@ -26,7 +26,7 @@ public final class PostgreSQLServer: Sendable {
   ]
 
   private let folder = TemporaryFolder()
-  private let program = Mutex<Program?>(nil)
+  private let program = Mutex<StartedProgram?>(nil)
   private let databases = Mutex(0)
 
   public var socketFolder: String { folder("socket") }
@@ -96,7 +96,7 @@ public final class PostgreSQLServer: Sendable {
     let log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC | O_CLOEXEC, 0o600)
     defer { close(log) }
     let command = Self.asUnprivileged(Self.path("postgres"), ["-D", data])
-    let started = try Program(command[0], Array(command.dropFirst()), .init(output: log, error: log))
+    let started = try StartedProgram(command[0], Array(command.dropFirst()), .init(output: log, error: log))
     program.withLock { $0 = started }
     while started.exitCode == nil {
       if (try? await sql("SELECT 1")) != nil { return true }
@@ -128,7 +128,8 @@ public final class PostgreSQLServer: Sendable {
       unlink(path)
     }
     let command = Self.asUnprivileged(Self.path(name), arguments)
-    let code = try await Program(command[0], Array(command.dropFirst()), .init(output: output, error: output)).end()
+    let code = try await StartedProgram(command[0], Array(command.dropFirst()), .init(output: output, error: output))
+      .end()
     let text = try String(contentsOfFile: path, encoding: .utf8)
     guard code == 0 else { throw Failed(description: "\(name) ended with \(code): \(text)") }
     return text

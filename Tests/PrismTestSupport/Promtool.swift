@@ -11,7 +11,8 @@ public enum Promtool {
     let input = open(path, O_RDONLY | O_CLOEXEC)
     let output = open(path + ".out", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
     defer { for descriptor in [input, output] { close(descriptor) } }
-    let program = try Program("promtool", ["check", "metrics"], .init(input: input, output: output, error: output))
+    let program = try StartedProgram(
+      "promtool", ["check", "metrics"], .init(input: input, output: output, error: output))
     let code = await program.end()
     let said = try String(contentsOfFile: path + ".out", encoding: .utf8)
     return code == 0 ? said : "exit code \(code): \(said)"

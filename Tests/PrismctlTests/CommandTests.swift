@@ -20,9 +20,10 @@ struct CommandTests {
   @Test("has an example that is a command line of its own, and help within 80 columns but for what an option says")
   func examples() async throws {
     for command in commands {
-      #expect(command.example.contains("prismctl \(command.name)"), "\(command.name): \(command.example)")
-      #expect(command.help.contains(command.example))
-      #expect(command.usage.count <= 80)
+      let example = try #require(command.example)
+      #expect(example.contains("prismctl \(command.name)"), "\(command.name): \(example)")
+      #expect(program.help(of: command).contains(example))
+      #expect(program.usage(of: command).count <= 80)
     }
   }
 

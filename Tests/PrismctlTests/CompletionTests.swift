@@ -3,6 +3,7 @@ import PrismBase
 import PrismTestSupport
 import Testing
 
+@testable import prism_collector
 @testable import prismctl
 
 /// The completions as their shells take them: each is asked what may follow a line.
@@ -10,7 +11,7 @@ import Testing
 struct CompletionTests {
   @Test("a shell reads its completion without a complaint", arguments: ShellCompletion.allCases)
   func syntax(shell: ShellCompletion) throws {
-    let file = try Scratch(shell.script)
+    let file = try Scratch(shell.script(of: "prismctl"))
     let checked = try Tool(shell.rawValue, ["-n", file.path])
     #expect(checked.exitCode == 0 && checked.output.isEmpty, "\(checked.output)")
   }
@@ -35,12 +36,13 @@ struct CompletionTests {
     ("prismctl dead show ", ["seven"]),
   ]
 
-  private static func names(_ kind: DaemonNames.Kind) -> [String] {
-    switch kind {
-    case .namespaces: ["prism", "shop"]
-    case .types: ["order", "visit"]
-    case .reportIDs: ["of-one", "of-two", "another"]
-    case .deadIDs: ["seven"]
+  private static func names(_ placeholder: String) -> [String] {
+    switch placeholder {
+    case "NAMESPACE", "N": ["prism", "shop"]
+    case "TYPE", "T": ["order", "visit"]
+    case "REPORT_ID": ["of-one", "of-two", "another"]
+    case "ID": ["seven"]
+    default: []
     }
   }
 
@@ -52,7 +54,9 @@ struct CompletionTests {
   @Test("the words that may follow are those of the commands", arguments: lines)
   @MainActor func suggestions(line: String, expected: [String]) {
     let words = Self.words(line)
-    let found = Suggestions(words, names: Self.names).lines.map { String($0.split(separator: "\t")[0]) }
+    let found = Suggestions(words, of: prismctl.program, names: Self.names).lines.map {
+      String($0.split(separator: "\t")[0])
+    }
     #expect(Set(found.filter { $0.hasPrefix(words.last ?? "") }) == Set(expected))
   }
 
@@ -66,7 +70,7 @@ struct CompletionTests {
       (["nothing", "such"], []), (["send", "--type", "t", "--meta", ""], []), (["dead", "show", "1", ""], []), ([], []),
     ])
   @MainActor func values(line: [String], expected: [String]) {
-    let found = Suggestions(line, names: Self.names).lines
+    let found = Suggestions(line, of: prismctl.program, names: Self.names).lines
     #expect(line.isEmpty ? found.contains { $0.hasPrefix("flush\t") } : found == expected)
   }
 
@@ -75,11 +79,12 @@ struct CompletionTests {
   @MainActor private static func offers(_ shell: ShellCompletion, after line: String) throws -> Set<String> {
     let folder = TemporaryFolder()
     let asked = (["__complete"] + words(line)).map { "[\($0)]" }.joined()
-    try folder.write(Suggestions(words(line), names: names).lines.map { "\($0)\n" }.joined(), to: "answer")
+    try folder.write(
+      Suggestions(words(line), of: prismctl.program, names: names).lines.map { "\($0)\n" }.joined(), to: "answer")
     try folder.write(
       "#!/bin/sh\n[ \"$(printf '[%s]' \"$@\")\" = '\(asked)' ] && exec cat '\(folder("answer"))'\nexit 64\n",
       to: "prismctl")
-    try folder.write(shell.script, to: "completion")
+    try folder.write(shell.script(of: "prismctl"), to: "completion")
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder("prismctl"))
     let path = "PATH=\(folder.path)\(":")\(ProcessInfo.processInfo.environment["PATH"] ?? "")"
     let ask: [String] =
@@ -114,11 +119,27 @@ struct CompletionTests {
     #expect(try Self.offers(shell, after: "prismctl decode --key \(folder.path)/") == ["main.key", "keys"])
   }
 
-  @Test("an option's name takes the same kind of value in each command")
-  @MainActor func optionsAgree() {
+  @Test(
+    "prism-collector has a completion of its own",
+    arguments: [
+      (["devi"], "device\tfind, tag, list, show"), (["device", "re"], "revoke\tanswer its packets 403"),
+      (["--config", ""], ":files"), (["check", "--config", "c.yaml", "--st"], "--state\tthe folder of the database"),
+      (["completion", ""], "bash"), (["import", ""], ":folders"),
+    ])
+  func collector(line: [String], first: String) throws {
+    #expect(Suggestions(line, of: prism_collector.program).lines.contains { $0.hasPrefix(first) })
+    let script = try Tool(Tool.built("prism-collector"), ["completion", "bash"]).output
+    #expect(script.contains("complete -F _prism_collector prism-collector") && !script.contains("PROGRAM"))
+  }
+
+  @Test(
+    "an option's name takes the same kind of value in each command",
+    arguments: [prismctl.program, prism_collector.program])
+  func optionsAgree(program: PrismBase.Program) {
     var kinds: [String: Suggestions.Value?] = [:]
-    for option in commands.flatMap(\.allOptions) {
-      let kind = option.value.map { Suggestions.Value(placeholder: $0) }
+    for option in program.options + program.commands.flatMap(\.allOptions) {
+      var kind = option.value.map { Suggestions.Value(placeholder: $0) }
+      if case .named(let placeholder) = kind, Self.names(placeholder).isEmpty { kind = .named("") }
       #expect(kinds.updateValue(kind, forKey: option.name).map { $0 == kind } ?? true, "\(option.name)")
     }
   }

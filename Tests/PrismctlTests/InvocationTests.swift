@@ -32,8 +32,9 @@ struct InvocationTests {
       (["status", "--output", "yaml"], "must be text or json"), (["status", "--watch=0"], "must be 1 to 3600"),
       (["dead", "list", "--since", "yesterday"], "--since: is `yesterday`"),
       (["status", "--json=1"], "takes no value"),
-      (["send", "net", #"{"ms":12}"#], "send: write --type and --meta before the values"),
-      (["send", "--type", "net", #"{"ms":12}"#], "send: write --meta before the values"),
+      (["send", "net", #"{"ms":12}"#], "`net` belongs to no option of `send`; as in: prismctl send --type net --meta"),
+      (["-x", "status"], "`-x` is not understood (see `prismctl --help`)"),
+      (["completion", "csh"], "only for bash, zsh"),
     ])
   func errors(words: [String], text: String) throws {
     let tool = try Self.ran(words)
@@ -44,12 +45,12 @@ struct InvocationTests {
   func options() {
     for command in commands {
       let names = command.allOptions.map(\.name)
-      #expect(names.contains("--control") == command.sockets.contains(.control), "\(command.name)")
-      #expect(names.contains("--ingest") == command.sockets.contains(.ingest), "\(command.name)")
       #expect(names.contains("--output") == names.contains("--json"), "\(command.name)")
       #expect(Set(names).count == names.count, "\(command.name)")
     }
-    let watched = commands.filter(\.isWatchable).map(\.name)
+    let files = ["config check", "keys new", "enroll", "decode", "unseal", "completion"]
+    #expect(commands.filter { $0.shared.allSatisfy { !$0.help.contains("socket") } }.map(\.name) == files)
+    let watched = commands.filter { $0.shared.contains(Command.watch) }.map(\.name)
     #expect(watched == ["status", "doctor", "network", "explain", "trace", "dead list"])
   }
 
@@ -84,7 +85,7 @@ struct InvocationTests {
   @Test("the manual has every exit code of the overview, and each is one that a command gives")
   @MainActor func exitCodes() throws {
     let page = try HeldFile.text("docs/man/prismctl.1")
-    for (code, _) in Overview.exitCodes { #expect(page.contains("\n.It \(code)\n"), "\(code)") }
+    for (code, _) in program.exitCodes { #expect(page.contains("\n.It \(code)\n"), "\(code)") }
     let folder = TemporaryFolder()
     try folder.write("nonsense: 1\n", to: "prismd.yaml")
     let file = folder("prismd.yaml")

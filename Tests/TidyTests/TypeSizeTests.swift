@@ -13,6 +13,7 @@ import Testing
     ("PrismEngine.NamespacePipeline", 19, 502, "it carries out what one namespace's deliveries decide"),
     ("PrismEngine.Delivery", 0, 462, "one state machine; its states and its window are types of their own"),
     ("prismctl.Command", 0, tableLines, "a table: a declaration for each command"),
+    ("prism-collector.Command", 0, tableLines, "a table: a declaration for each command"),
     ("PrismEngine.ControlHandler", 0, 463, "a method for each request of the control protocol"),
     ("PrismConfig.ValueForm", 0, tableLines, "a table: a form for each kind of value"),
     ("PrismCollector.PageAPI", 0, 700, "a method for each path of the API"),

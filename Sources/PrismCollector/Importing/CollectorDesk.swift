@@ -1,5 +1,5 @@
 import Glibc
-import PrismBase
+package import PrismBase
 import PrismCurl
 package import PrismHTTP
 package import PrismPacket
@@ -7,8 +7,6 @@ package import PrismProtocol
 
 /// Asks the API for the command line: the collector that runs, or one that is opened on its store.
 package final class CollectorDesk {
-  package typealias Fault = ReportQuery.Fault
-
   private enum Way {
     case running(RunningCollector)
     case own(Collector)
@@ -17,14 +15,14 @@ package final class CollectorDesk {
   private let way: Way
 
   /// - Throws: 69 if the store can't be opened.
-  package init(_ options: CollectorOptions) throws(Fault) {
+  package init(_ options: CollectorOptions) throws(Failure) {
     do {
       if let running = RunningCollector(state: options.state) {
         way = .running(running)
       } else {
         way = .own(try Collector(options, log: Logger()))
       }
-    } catch { throw Fault(message: "\(error)", exitCode: 69) }
+    } catch { throw .unavailable("\(error)") }
   }
 
   /// Closes the store, if it was opened for this.
@@ -37,7 +35,7 @@ package final class CollectorDesk {
   package func ask(
     _ method: HTTPRequest.Method, _ path: String, query: String = "", type: String? = nil, _ body: [UInt8] = [],
     headers: [(name: String, value: String)] = []
-  ) async throws(Fault) -> String {
+  ) async throws(Failure) -> String {
     let headers = headers + (type.map { [(name: "Content-Type", value: $0)] } ?? [])
     let answer: CurlClient.Answer
     switch way {
@@ -45,7 +43,7 @@ package final class CollectorDesk {
       do throws(OutputFailure) {
         answer = try collector.ask(
           method, "\(PageAPI.prefix)\(path)\(query.isEmpty ? "" : "?")\(query)", headers: headers, body: body)
-      } catch { throw Fault(message: "\(error)", exitCode: 69) }
+      } catch { throw .unavailable("\(error)") }
     case .own(let collector):
       let request = HTTPRequest(
         method: method, path: PageAPI.prefix + path.percentDecoded,
@@ -63,28 +61,28 @@ package final class CollectorDesk {
   }
 
   /// - Parameter path: below `/api/v1`, in percent-encoding, as `query` is.
-  package func get(_ path: String, query: String = "") async throws(Fault) -> JSONValue {
+  package func get(_ path: String, query: String = "") async throws(Failure) -> JSONValue {
     let text = try await ask(.get, path, query: query)
     return (try? JSONValue(parsing: Array(text.utf8))) ?? .null
   }
 
   /// - Parameter body: of a change. - Returns: the answer.
-  package func post(_ path: String, _ body: JSONValue) async throws(Fault) -> JSONValue {
+  package func post(_ path: String, _ body: JSONValue) async throws(Failure) -> JSONValue {
     let text = try await ask(.post, path, type: "application/json", body.bytes)
     return (try? JSONValue(parsing: Array(text.utf8))) ?? .null
   }
 
-  private static func fault(_ answer: CurlClient.Answer) -> Fault {
+  private static func fault(_ answer: CurlClient.Answer) -> Failure {
     let detail = (try? JSONValue(parsing: answer.body))?["detail"]?.string
-    return Fault(
-      message: detail ?? "the collector answers \(answer.status); are both of one version of prism-collector?",
-      exitCode: answer.status >= 500 ? 69 : 1)
+    return Failure(
+      answer.status >= 500 ? 69 : 1,
+      detail ?? "the collector answers \(answer.status); are both of one version of prism-collector?")
   }
 
   // MARK: Lists
 
   /// Asks until all of the store that the answer is about is read.
-  package func whole(_ path: String, query: String = "") async throws(Fault) -> JSONValue {
+  package func whole(_ path: String, query: String = "") async throws(Failure) -> JSONValue {
     var answer: JSONValue
     repeat { answer = try await get(path, query: query) } while answer["isWhole"]?.bool == false
     return answer
@@ -96,7 +94,7 @@ package final class CollectorDesk {
   ///   - take: takes a thing of it; false ends the reading.
   package func pages(
     _ path: String, query: String = "", of member: String, _ take: (JSONValue) -> Bool
-  ) async throws(Fault) {
+  ) async throws(Failure) {
     var next: JSONValue?
     repeat {
       let after = next.map { "after=\(($0.string ?? $0.text).percentEncoded)" }
@@ -108,13 +106,13 @@ package final class CollectorDesk {
   }
 
   /// Reads the devices of an expression.
-  package func devices(where expression: String, sort: String, _ take: (JSONValue) -> Bool) async throws(Fault) {
+  package func devices(where expression: String, sort: String, _ take: (JSONValue) -> Bool) async throws(Failure) {
     try await pages(
       "/devices", query: "where=\(expression.percentEncoded)&sort=\(sort.percentEncoded)", of: "devices", take)
   }
 
   /// The devices that an expression chooses now, by their ids.
-  package func devices(where expression: String) async throws(Fault) -> [String] {
+  package func devices(where expression: String) async throws(Failure) -> [String] {
     var found: [String] = []
     try await devices(where: expression, sort: "device") { device in
       found += [device["device"]?.string].compactMap(\.self)

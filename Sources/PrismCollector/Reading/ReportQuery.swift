@@ -1,18 +1,8 @@
-import PrismBase
+public import PrismBase
 import PrismProtocol
 
 /// The reports that a person or a program asks for, read from the store, whether the collector runs or not.
 public struct ReportQuery: Sendable {
-  /// The reason why a question is not answered, or a command has not done what it was asked, and the exit code.
-  public struct Fault: Error, Equatable {
-    /// In words, with what is allowed.
-    public let message: String
-    /// 64 for the question, 69 for the store, 1 for a refusal.
-    public let exitCode: Int32
-
-    package init(message: String, exitCode: Int32) { (self.message, self.exitCode) = (message, exitCode) }
-  }
-
   private static let limits = 1...1_000_000_000
 
   private var filter = ReportFilter(scope: .everything)
@@ -25,7 +15,7 @@ public struct ReportQuery: Sendable {
 
   /// Takes one option of the command line. - Parameter name: without its dashes.
   /// - Throws: a value that is not allowed.
-  public mutating func take(_ name: String, _ value: String) throws(Fault) {
+  public mutating func take(_ name: String, _ value: String) throws(Failure) {
     switch name {
     case "namespace": filter.namespace = value
     case "type": filter.type = value
@@ -38,37 +28,37 @@ public struct ReportQuery: Sendable {
     case "until": filter.until = try Self.time(name, value)
     case "time":
       guard let axis = ReportFilter.Axis(rawValue: value) else {
-        throw Fault(message: "--time: must be created or received", exitCode: 64)
+        throw .usage("--time: must be created or received")
       }
       filter.axis = axis
     case "newest": filter.isNewestFirst = true
     case "meta": try add(value)
     case "limit":
       guard let limit = Int(value), Self.limits.contains(limit) else {
-        throw Fault(message: "--limit: must be 1 to \(Self.limits.upperBound)", exitCode: 64)
+        throw .usage("--limit: must be 1 to \(Self.limits.upperBound)")
       }
       self.limit = limit
     default:
       guard let format = ExportFormat(rawValue: value) else {
-        throw Fault(message: "--\(name): must be ndjson or csv", exitCode: 64)
+        throw .usage("--\(name): must be ndjson or csv")
       }
       self.format = format
     }
   }
 
-  private mutating func add(_ text: String) throws(Fault) {
+  private mutating func add(_ text: String) throws(Failure) {
     guard filter.metas.count < MetaCondition.countMax else {
-      throw Fault(message: "--meta: at most \(MetaCondition.countMax) conditions are taken", exitCode: 64)
+      throw .usage("--meta: at most \(MetaCondition.countMax) conditions are taken")
     }
     do throws(MetaCondition.Fault) { filter.metas.append(try MetaCondition(text)) } catch {
-      throw Fault(message: "--meta: a condition \(error.reason); write it as 'KEY.KEY >= VALUE'", exitCode: 64)
+      throw .usage("--meta: a condition \(error.reason); write it as 'KEY.KEY >= VALUE'")
     }
   }
 
-  private static func time(_ name: String, _ text: String) throws(Fault) -> Int64 {
+  private static func time(_ name: String, _ text: String) throws(Failure) -> Int64 {
     do throws(WrittenTime.Fault) {
       return try WrittenTime.milliseconds(text, now: SystemTime().unixMilliseconds)
-    } catch { throw Fault(message: "--\(name): \(error.message)", exitCode: 64) }
+    } catch { throw .usage("--\(name): \(error.message)") }
   }
 
   /// Reads page after page. For CSV that is done twice: the first line has all fields.
@@ -78,7 +68,7 @@ public struct ReportQuery: Sendable {
   /// - Returns: a line for standard error about further reports; empty: there are no further ones, or a limit was given.
   public consuming func run(
     _ options: CollectorOptions, note: (Double) -> Void = { _ in }, write: ([UInt8]) -> Bool
-  ) async throws(Fault) -> String {
+  ) async throws(Failure) -> String {
     let reader = options.storeReader
     let scan = ReportScan(queries: reader, time: SystemTime())
     var lines = ExportLines(format)
@@ -89,7 +79,7 @@ public struct ReportQuery: Sendable {
         for report in page { ids = min(ids?.lowerBound ?? .max, report.id)...max(ids?.upperBound ?? 0, report.id) }
         return !lines.isOver
       }
-      if lines.isOver { throw Fault(message: ExportLines.overCause, exitCode: 64) }
+      if lines.isOver { throw .usage(ExportLines.overCause) }
       guard write(lines.head()), let ids else { return "" }
       // Those that came meanwhile are not among them.
       (filter.after, filter.before) = (ids.lowerBound - 1, ids.upperBound + 1)
@@ -117,15 +107,15 @@ public struct ReportQuery: Sendable {
   /// Between two notes about how far it is.
   private static let partBudget: Duration = .milliseconds(500)
 
-  private static func unreadable(_ failure: StoreFailure) -> Fault {
-    Fault(message: "the store can't be read: \(failure)", exitCode: 69)
+  private static func unreadable(_ failure: StoreFailure) -> Failure {
+    .unavailable("the store can't be read: \(failure)")
   }
 
   /// - Parameter take: false ends the reading.
   private func forEachPage(
     _ scan: ReportScan, _ read: (ReportFilter) async throws(StoreFailure) -> [StoredReport], _ note: (Double) -> Void,
     _ take: ([StoredReport]) -> Bool
-  ) async throws(Fault) {
+  ) async throws(Failure) {
     var left = limit ?? 1000
     do throws(StoreFailure) {
       var (walk, reach) = (try await scan.walk(filter, oldestFirst: !filter.isNewestFirst), ReportScan.Reach.whole)

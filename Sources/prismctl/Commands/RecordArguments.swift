@@ -1,3 +1,4 @@
+import PrismBase
 import PrismClient
 import PrismProtocol
 

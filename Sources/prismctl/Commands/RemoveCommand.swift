@@ -40,12 +40,3 @@ extension Command {
     return .init(key, .int(count))
   }
 }
-
-extension Invocation {
-  /// Asks before something is deleted, unless `--yes` is given. - Parameter refusal: what is said if the answer is not y.
-  func confirm(_ question: String, else refusal: String) throws(Failure) {
-    do throws(Unconfirmed) {
-      try arguments.confirm(question, of: command.name, else: refusal)
-    } catch { throw error.isUsage ? .usage(error.message) : Failure(Failure.no, error.message) }
-  }
-}

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismConfig
 import PrismControl
 import PrismProtocol

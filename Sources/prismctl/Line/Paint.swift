@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// Text that is cut to a width and then coloured, or not.
 struct Paint: Sendable {

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismProtocol
 
 /// `--watch`: a command again and again, until Ctrl-C. On a terminal each output replaces the one before.
@@ -16,7 +17,7 @@ enum Watching {
         print("")
       }
       isFirst = false
-      do throws(Failure) { try await invocation.command.run(invocation) } catch {
+      do throws(Failure) { _ = try await invocation.run() } catch {
         if [Failure.usage, Failure.notPermitted].contains(error.exitCode) { throw error }
         if !error.message.isEmpty { Terminal.printError("prismctl: \(error.message.printableLines)") }
       }

@@ -5,7 +5,7 @@ import PrismTestSupport
 /// A program that was started, its output going to a file.
 final class Child: Sendable {
   let name: String
-  private let program: Program
+  private let program: StartedProgram
   private let log: String
 
   /// - Parameter log: the file that takes what it prints; what is there stays.
@@ -13,7 +13,7 @@ final class Child: Sendable {
     (name, self.log) = (String(path.split(separator: "/").last ?? ""), log)
     let output = try Programs.outputFile(log)
     defer { close(output) }
-    program = try Program(path, arguments, environment: environment, .init(output: output, error: output))
+    program = try StartedProgram(path, arguments, environment: environment, .init(output: output, error: output))
   }
 
   var identifier: Int32 { program.identifier }

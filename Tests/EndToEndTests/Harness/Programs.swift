@@ -23,11 +23,11 @@ enum Programs {
     let folder = TemporaryFolder.make()
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
     try input.write(toFile: "\(folder)/in", atomically: false, encoding: .utf8)
-    let streams = Program.Streams(
+    let streams = StartedProgram.Streams(
       input: open("\(folder)/in", O_RDONLY | O_CLOEXEC), output: try outputFile("\(folder)/out"),
       error: try outputFile("\(folder)/err"))
     defer { for descriptor in [streams.input, streams.output, streams.error] { descriptor.map { _ = close($0) } } }
-    let exitCode = try await Program(program, arguments, environment: environment, streams).end()
+    let exitCode = try await StartedProgram(program, arguments, environment: environment, streams).end()
     return Ran(
       exitCode: exitCode, output: try String(contentsOfFile: "\(folder)/out", encoding: .utf8),
       error: try String(contentsOfFile: "\(folder)/err", encoding: .utf8))

@@ -17,8 +17,8 @@ struct NoticeKillTests {
     return URL(filePath: tests).deletingLastPathComponent().appending(path: "prism-collector").path
   }()
 
-  private static func start(_ folder: String, state: String? = nil, store: String? = nil) throws -> Program {
-    try Program(
+  private static func start(_ folder: String, state: String? = nil, store: String? = nil) throws -> StartedProgram {
+    try StartedProgram(
       program,
       [
         "--config", folder + "/collector.yaml", "--listen", "127.0.0.1:0", "--key", "main=\(folder)/key", "--state",
@@ -65,7 +65,7 @@ struct NoticeKillTests {
     try fleet.prepare()
     let notices = NoticeStore(fleet)
     #expect(try await notices.move("newGroup/ops", from: nil, to: 0, adding: []))
-    func start(_ place: Int) throws -> Program {
+    func start(_ place: Int) throws -> StartedProgram {
       try Self.start(rig.path, state: "\(rig.path)/replica\(place)", store: uri)
     }
     var replicas = try (0..<3).map { try start($0) }

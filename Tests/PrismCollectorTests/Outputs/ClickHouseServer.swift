@@ -11,7 +11,7 @@ final class ClickHouseServer: Sendable {
   static var isInstalled: Bool { access(path, X_OK) == 0 }
 
   private let folder = TemporaryFolder()
-  private let program: Program
+  private let program: StartedProgram
   let url: String
   let passwordFile: String
 
@@ -35,7 +35,7 @@ final class ClickHouseServer: Sendable {
     try users.write(toFile: folder("users.xml"), atomically: false, encoding: .utf8)
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
     defer { close(null) }
-    program = try Program(Self.path, ["--config-file=\(folder("config.xml"))"], .init(output: null, error: null))
+    program = try StartedProgram(Self.path, ["--config-file=\(folder("config.xml"))"], .init(output: null, error: null))
     while program.exitCode == nil, try self.query("SELECT 1") != "1\n" { try await Task.sleep(for: .milliseconds(50)) }
   }
 

@@ -51,7 +51,7 @@ import Testing
     let environment = ["PATH": "\(folder.path):/usr/bin:/bin", "RUNTIME_DIRECTORY": folder.path]
     Thread.detachNewThread {
       let connection = accept(listener, nil, nil)
-      _ = try? Program(Self.script, [], environment: environment, .init(input: connection, output: connection))
+      _ = try? StartedProgram(Self.script, [], environment: environment, .init(input: connection, output: connection))
       close(connection)
       close(listener)
     }

@@ -4,17 +4,17 @@ import PrismTestSupport
 
 /// A program that a test needs beside it. Waiting for it never holds a thread of the cooperative pool.
 struct ChildProcess: Sendable {
-  private let program: Program
+  private let program: StartedProgram
   private let output: FileHandle
 
   /// - Parameter arguments: the first is looked up in PATH.
   /// - Parameter withErrors: what goes to standard error counts as output.
   init(_ arguments: [String], withErrors: Bool = false) throws {
     var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw Program.CannotStart(description: "no pipe: errno \(errno)") }
+    guard pipe(&ends) == 0 else { throw StartedProgram.CannotStart(description: "no pipe: errno \(errno)") }
     output = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
     defer { close(ends[1]) }
-    program = try Program(
+    program = try StartedProgram(
       arguments[0], Array(arguments.dropFirst()), .init(output: ends[1], error: withErrors ? ends[1] : nil))
   }
 

@@ -14,7 +14,7 @@ final class KafkaMock: Sendable {
   static let partitions = 3
   let brokers: String
   let folder = TemporaryFolder()
-  private let program: Program
+  private let program: StartedProgram
   private let input: Int32
   // One command at a time reads it.
   private nonisolated(unsafe) let output: UnsafeMutablePointer<FILE>
@@ -25,13 +25,14 @@ final class KafkaMock: Sendable {
 
   private init(_ count: Int) throws {
     let source = URL(filePath: #filePath).deletingLastPathComponent().path + "/kafka-mock.c"
-    let compiler = try Program("clang", ["-O1", "-o", folder("kafka-mock"), source, "-lrdkafka"], .init(error: 2))
+    let compiler = try StartedProgram(
+      "clang", ["-O1", "-o", folder("kafka-mock"), source, "-lrdkafka"], .init(error: 2))
     while compiler.exitCode == nil { usleep(10_000) }
     guard compiler.exitCode == 0 else { throw Failure(description: "clang can't make kafka-mock") }
     var (questions, answers): ([Int32], [Int32]) = ([0, 0], [0, 0])
     guard pipe(&questions) == 0, pipe(&answers) == 0 else { throw Failure(description: "pipe") }
     for descriptor in questions + answers { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
-    program = try Program(
+    program = try StartedProgram(
       folder("kafka-mock"), ["\(count)", "\(Self.partitions)"], .init(input: questions[0], output: answers[1], error: 2)
     )
     close(questions[0])

@@ -1,20 +1,23 @@
-/// A shell's completion: it asks `prismctl __complete` what may follow the words before the cursor, and shows the answer.
-/// The program of the line itself is asked, so that a completion never differs from its program.
-enum ShellCompletion: String, CaseIterable {
+/// A shell's completion: it asks `PROGRAM __complete` what may follow the words before the cursor, and shows the answer. The
+/// program of the line itself is asked, so that a completion never differs from its program.
+public enum ShellCompletion: String, CaseIterable, Sendable {
   case bash, zsh, fish
 
-  var script: String {
-    let head = "\(rawValue) completion for prismctl, made by `prismctl completion \(rawValue)`."
-    return switch self {
-    case .bash: "# \(head)\n\(Self.bashScript)"
-    case .zsh: "#compdef prismctl\n# \(head)\n\(Self.zshScript)"
-    case .fish: "# \(head)\n\(Self.fishScript)"
-    }
+  /// What the shell reads. - Parameter program: its name.
+  public func script(of program: String) -> String {
+    let head = "\(rawValue) completion for PROGRAM, made by `PROGRAM completion \(rawValue)`."
+    let text =
+      switch self {
+      case .bash: "# \(head)\n\(Self.bashScript)"
+      case .zsh: "#compdef PROGRAM\n# \(head)\n\(Self.zshScript)"
+      case .fish: "# \(head)\n\(Self.fishScript)"
+      }
+    return text.replacing("_PROGRAM", with: "_" + program.replacing("-", with: "_")).replacing("PROGRAM", with: program)
   }
 
   /// For bash alone: the package bash-completion loads it, but it calls nothing of it. Bash splits words at a `=` too.
   private static let bashScript = #"""
-    _prismctl() {
+    _PROGRAM() {
       local word=${COMP_WORDS[COMP_CWORD]} found
       [[ $word == "=" ]] && word=""
       mapfile -t found < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$word" 2>/dev/null)
@@ -27,11 +30,11 @@ enum ShellCompletion: String, CaseIterable {
         *) mapfile -t COMPREPLY < <(compgen -W "${found[*]%%$'\t'*}" -- "$word") ;;
       esac
     }
-    complete -F _prismctl prismctl
+    complete -F _PROGRAM PROGRAM
     """#
 
   private static let zshScript = #"""
-    _prismctl() {
+    _PROGRAM() {
       local -a before=("${(@)words[2,CURRENT-1]}") found
       [[ $PREFIX == --*=* ]] && { before+=("${PREFIX%%=*}"); compset -P '*='; }
       found=("${(@f)$($words[1] __complete "${(@)before}" "$PREFIX" 2>/dev/null)}")
@@ -40,15 +43,15 @@ enum ShellCompletion: String, CaseIterable {
         :folders) _files -/ ;;
         :keys) _files -g '*.key' ;;
         '') ;;
-        *) found=("${(@)${(@)found//:/\\:}/$'\t'/:}"); _describe prismctl found ;;
+        *) found=("${(@)${(@)found//:/\\:}/$'\t'/:}"); _describe PROGRAM found ;;
       esac
     }
 
-    if [[ $funcstack[1] == _prismctl ]]; then _prismctl "$@"; else compdef _prismctl prismctl; fi
+    if [[ $funcstack[1] == _PROGRAM ]]; then _PROGRAM "$@"; else compdef _PROGRAM PROGRAM; fi
     """#
 
   private static let fishScript = #"""
-    function __prismctl_complete
+    function __PROGRAM_complete
         set -l words (commandline -opc)
         set -l found (command $words[1] __complete $words[2..] (commandline -ct) 2>/dev/null)
         switch "$found[1]"
@@ -63,19 +66,21 @@ enum ShellCompletion: String, CaseIterable {
         end
     end
 
-    complete -c prismctl -f -a '(__prismctl_complete)'
+    complete -c PROGRAM -f -a '(__PROGRAM_complete)'
     """#
 }
 
 extension Command {
-  static let completion = Command(
-    words: ["completion"], summary: "print a shell's completion of these commands",
-    operands: ["bash|zsh|fish"], sockets: [], example: "source <(prismctl completion bash)"
-  ) { invocation throws(Failure) in
-    let shell = invocation.operands[0]
-    guard let completion = ShellCompletion(rawValue: shell) else {
-      throw .usage("there is no completion for `\(shell)`, only for bash, zsh and fish")
-    }
-    print(completion.script)
+  /// Prints a completion of a program's commands.
+  public static func completion(of program: String) -> Command {
+    Command(
+      "completion", "print a shell's completion of these commands", operands: ["bash|zsh|fish"],
+      example: "source <(\(program) completion bash)",
+      work: .early { line throws(Failure) in
+        guard let completion = ShellCompletion(rawValue: line.operands[0]) else {
+          throw .usage("there is no completion for `\(line.operands[0])`, only for bash, zsh and fish")
+        }
+        print(completion.script(of: program))
+      })
   }
 }

@@ -6,7 +6,7 @@ import Synchronization
 /// A program that a test started. The kernel kills it when the tests' process ends in any way. Foundation's `Process`
 /// can't do that. Two of them that start at once may also inherit each other's descriptors: then the end of one is not
 /// seen before the end of the other.
-public final class Program: Sendable {
+public final class StartedProgram: Sendable {
   public struct Streams: Sendable {
     /// Descriptors, which stay the caller's; nil: `/dev/null`.
     public var input: Int32?, output: Int32?, error: Int32?
