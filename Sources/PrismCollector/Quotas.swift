@@ -124,10 +124,16 @@ final class Quotas: Sendable {
     return ofNamespace + zip(facts(of: context.deviceID), [packet.rows.count, packet.unpackedBytes])
   }
 
-  /// Counts what the transaction stores: its last step, since replicas wait for each other here until the commit.
+  /// Counts what the transaction stores, also for readers: each packet corrects that. It is the transaction's last step, since
+  /// replicas wait for each other here until the commit.
   func take(_ room: QuotaRoom, _ statements: SQLStatements) throws {
     let taken = room.places.filter { $0.value.taken > 0 }.sorted { $0.key < $1.key }
     guard !taken.isEmpty else { return }
+    uses.withLock { uses in
+      for (fact, place) in taken where fact.hasPrefix(Self.namespaceFact) {
+        uses?[String(fact.dropFirst(Self.namespaceFact.count)), default: Use()].taken += place.taken
+      }
+    }
     let facts = taken.map { JSONValue.Member($0, .int(Int($1.day << Self.countBits | $1.taken))) }
     try statements.run(
       """
@@ -221,8 +227,8 @@ struct Overdraft: Sendable, Equatable {
     if limit == .reports {
       return CollectorRefusal(
         507,
-        "the namespace \(name) has \("report".counted(Int(max))) at rest, all that its quota allows; retention, an erasure "
-          + "or a larger quota makes room", retryAfter: wait)
+        "the namespace \(name) has as many reports at rest as its quota of \(max) allows, or more; retention, an erasure or a "
+          + "larger quota makes room", retryAfter: wait)
     }
     let most = limit == .rows ? "\(max) rows (deviceRowPerDay)" : "\(max >> 20) MiB unpacked (deviceMBytePerDay)"
     return CollectorRefusal(

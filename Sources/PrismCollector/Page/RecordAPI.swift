@@ -235,7 +235,7 @@ extension RecordAPI {
     }
     if conditions.isEmpty {
       let page = try await read(wanted)
-      return Collector.response(page, next: page.last?.number)
+      return Collector.response(page, next: wanted.next(behind: page))
     }
     let questions = conditions.map { FieldQuestion($0) }
     var (filter, found) = (wanted, [CollectedRecord]())

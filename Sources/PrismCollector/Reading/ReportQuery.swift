@@ -22,7 +22,7 @@ public struct ReportQuery: Sendable {
     case "device": filter.device = value
     case "kind":
       do throws(CollectorRefusal) { filter.kind = try ReportFilter.kind(value) } catch {
-        throw Fault(message: "--\(error.message)", exitCode: 64)
+        throw .usage("--\(error.message)")
       }
     case "since": filter.since = try Self.time(name, value)
     case "until": filter.until = try Self.time(name, value)
@@ -69,6 +69,9 @@ public struct ReportQuery: Sendable {
   public consuming func run(
     _ options: CollectorOptions, note: (Double) -> Void = { _ in }, write: ([UInt8]) -> Bool
   ) async throws(Failure) -> String {
+    if let since = filter.since, let until = filter.until, since >= until {
+      throw .usage("--until: must be later than --since")
+    }
     let reader = options.storeReader
     let scan = ReportScan(queries: reader, time: SystemTime())
     var lines = ExportLines(format)

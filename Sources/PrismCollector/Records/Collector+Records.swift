@@ -7,7 +7,7 @@ extension Collector {
     let filter = try RecordFilter(request, scope)
     let page: [CollectedRecord]
     do throws(StoreFailure) { page = try await store.records(filter) } catch { throw CollectorRefusal.unreadable }
-    return Self.response(page, next: page.last?.number)
+    return Self.response(page, next: filter.next(behind: page))
   }
 
   /// A page as JSON. - Parameter next: the `after` of the following one; nil: there is no further one.
@@ -19,6 +19,12 @@ extension Collector {
 }
 
 extension RecordFilter {
+  /// Where the page behind this one begins; nil: it is the last one.
+  func next(behind page: [CollectedRecord]) -> Int64? {
+    let isLast = page.count < limit && page.reduce(0) { $0 + $1.fields.count } < Self.bytesMax
+    return isLast ? nil : page.last?.number
+  }
+
   /// - Throws: 400 naming the parameter that is missing or wrong.
   init(_ request: HTTPRequest, _ scope: Scope) throws(CollectorRefusal) {
     self.init(scope: scope)

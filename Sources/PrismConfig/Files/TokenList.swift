@@ -9,7 +9,7 @@ package struct TokenList: Equatable {
   private static let subjectBytesMax = 256
   private static let hashPrefix = Array("sha256:".utf8), subjectPrefix = Array("subject:".utf8)
 
-  package enum Secret: Equatable {
+  package enum Secret: Hashable {
     case token([UInt8])
     /// 64 lowercase hexadecimal digits.
     case hash(String)
@@ -30,13 +30,17 @@ package struct TokenList: Equatable {
 
   /// - Throws: the number of the first line that is no token, and the reason. Its text is not shown: it may be a token.
   package init(_ bytes: [UInt8], isOfReaders: Bool) throws(FileFault) {
-    var entries: [Entry] = []
+    var (entries, known): ([Entry], [Secret: [String]?]) = ([], [:])
     for (index, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
       let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
       if line.isEmpty || line.first == UInt8(ascii: "#") { continue }
-      do throws(FileFault) { entries.append(try Self.entry(line, isOfReaders)) } catch {
-        throw FileFault("has in line \(index + 1) \(error.reason)")
-      }
+      do throws(FileFault) {
+        let entry = try Self.entry(line, isOfReaders)
+        guard known.updateValue(entry.namespaces, forKey: entry.secret) ?? entry.namespaces == entry.namespaces else {
+          throw FileFault("the token of a line before with other namespaces; leave one of the two out")
+        }
+        entries.append(entry)
+      } catch { throw FileFault("has in line \(index + 1) \(error.reason)") }
     }
     self.entries = entries
   }

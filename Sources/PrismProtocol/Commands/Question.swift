@@ -47,6 +47,7 @@ public struct Question: Equatable, Sendable {
     guard by == nil || want != .rows else { throw .question("`by` has no meaning for rows") }
     lastSeconds = try rest.number("last", 1...Self.lastDaysMax * 86_400).map { Int($0) }
     (since, until) = (try rest.number("since", 0...(.max)), try rest.number("until", 0...(.max)))
+    if let since, let until, since >= until { throw .question("until must be later than since") }
     if let (field, condition) = try rest.condition() { (self.field, self.condition) = (field, condition) }
     if let kibibytes = try rest.number("maxKByte", 1...1_048_576) { bytesMax = Int(kibibytes) << 10 }
     try rest.end()
