@@ -38,7 +38,7 @@ struct DoctorTests {
   @Test("refusals of the past are counted, and how to see the next ones is said") func unconfigured() {
     let status: JSONValue = ["refused": ["unknown_type": 4], "namespaces": [:]]
     let found = Self.examine(status, status).first
-    #expect(found?.advice == "`prismctl tail --refused` shows the next ones, with the lines to add")
+    #expect(found?.advice == "`prismctl tail --refused` shows the next ones, with the lines to add if there are such")
   }
 
   @Test("a queue that is emptied is well, one that is old is a warning, one that only grows or is held a fault")

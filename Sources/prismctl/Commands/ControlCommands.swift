@@ -120,14 +120,14 @@ extension Command {
   }
 
   static let deadShow = Command(
-    words: ["dead", "show"], summary: "show one of them, by its number or report id", operands: ["ID"],
+    words: ["dead", "show"], summary: "show one of them, by its number or report id", operands: ["[ID]"],
     options: deadID + [json], example: "prismctl dead show 12"
-  ) { invocation throws(Failure) in try ask(.deadShow, try id(invocation), invocation) }
+  ) { invocation throws(Failure) in try ask(.deadShow, try chosen(invocation, orAll: false), invocation) }
 
   static let deadRequeue = Command(
     words: ["dead", "requeue"], summary: "send one again, or all", operands: ["[ID]"],
     options: [Option("--all", nil, "all of them"), namespace] + deadID + [json], example: "prismctl dead requeue 12"
-  ) { invocation throws(Failure) in try ask(.deadRequeue, try idOrAll(invocation), invocation) }
+  ) { invocation throws(Failure) in try ask(.deadRequeue, try chosen(invocation, orAll: true), invocation) }
 
   static let deadDrop = Command(
     words: ["dead", "drop"], summary: "delete one, or all", operands: ["[ID]"],
@@ -135,12 +135,12 @@ extension Command {
       + [json],
     example: "prismctl dead drop --all --namespace shop --yes"
   ) { invocation throws(Failure) in
-    let chosen = try idOrAll(invocation)
+    let letters = try chosen(invocation, orAll: true)
     if invocation.has("--all") {
       let place = invocation["--namespace"].map { " of \($0)" } ?? ""
       try invocation.confirm("delete all dead letters\(place) for good?", else: "nothing was deleted")
     }
-    try ask(.deadDrop, chosen, invocation)
+    try ask(.deadDrop, letters, invocation)
   }
 
   static let acceptStore = Command(
@@ -203,24 +203,28 @@ extension Command {
     invocation["--namespace"].map { [.init("namespace", .string($0))] } ?? []
   }
 
-  /// A number of `prismctl dead list`, or a report id.
+  /// A report id may be of digits, as the numbers of dead letters are.
   private static let deadID = [
-    Option("--number", nil, "ID is the number of a dead letter"), Option("--report-id", nil, "ID is a report id"),
+    Option("--number", "N", "the one of this number, whatever the report ids are"),
+    Option("--report-id", "REPORT_ID", "the one of this report id, also of digits alone"),
   ]
 
-  private static func id(_ invocation: Invocation) throws(Failure) -> [JSONValue.Member] {
-    let (text, isNumber) = (invocation.operands[0], invocation.has("--number"))
-    // `007` is no number of a dead letter.
-    let number = invocation.has("--report-id") ? nil : Int(text).flatMap { String($0) == text ? $0 : nil }
-    guard number != nil || !isNumber else { throw .usage("--number: `\(text)` is no number of a dead letter") }
-    return [.init("id", number.map { .int($0) } ?? .string(text)), .init("isNumber", .bool(isNumber))]
-  }
-
-  private static func idOrAll(_ invocation: Invocation) throws(Failure) -> [JSONValue.Member] {
-    guard invocation.has("--all") != !invocation.operands.isEmpty else {
-      throw .usage("either an ID of `prismctl dead list`, or --all")
+  /// The one letter that is named, or all.
+  private static func chosen(_ invocation: Invocation, orAll all: Bool) throws(Failure) -> [JSONValue.Member] {
+    let (text, number, report) = (invocation.operands.first, invocation["--number"], invocation["--report-id"])
+    let isAll = all && invocation.has("--all")
+    guard [text, number, report].compactMap(\.self).count == (isAll ? 0 : 1) else {
+      throw .usage("either an ID of `prismctl dead list`, --number or --report-id\(all ? ", or --all" : "")")
     }
-    return invocation.has("--all") ? [.init("all", true)] + namespaceArgument(invocation) : try id(invocation)
+    if isAll { return [.init("all", true)] + namespaceArgument(invocation) }
+    // `007` is no number of a dead letter.
+    let whole = (number ?? text).flatMap { word in Int(word).flatMap { String($0) == word ? $0 : nil } }
+    guard number == nil || whole != nil else {
+      throw .usage("--number: `\(number ?? "")` is no number of a dead letter")
+    }
+    return [
+      .init("id", whole.map { .int($0) } ?? .string(report ?? text ?? "")), .init("isNumber", .bool(number != nil)),
+    ]
   }
 }
 
