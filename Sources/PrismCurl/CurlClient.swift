@@ -34,7 +34,7 @@ public final class CurlClient {
     // The options have addresses of the transfer, which ends here.
     defer { curl_easy_reset(handle) }
     let transfer = CurlTransfer(.init(id: TransferMailbox.newID(), request: request) { _ in }, handle: handle)
-    try transfer.prepare(stallTimeout: request.timeout, connectionLifetime: .seconds(120))
+    try transfer.prepare(stallTimeout: request.timeout, connectionLifetime: CurlTransport.connectionLifetime)
     switch transfer.answer(curl_easy_perform(handle)).outcome {
     case .response(let status, let headers, let body): return Answer(status: status, headers: headers, body: body)
     case .failure(_, let detail): throw TransferError("\(request.url): \(detail)")

@@ -27,6 +27,9 @@ public final class CurlTransport: Transport, DownloadSource {
   private let settings: CurlLoop.Settings
   private let downloads: String
 
+  /// An older connection carries no further request, unless a transport says otherwise.
+  public static let connectionLifetime: Duration = .seconds(120)
+
   /// - Parameter downloads: the folder whose disk takes downloads while they are used.
   /// - Parameter idleTimeout: after which unused connections are closed.
   /// - Parameter stallTimeout: a transfer without a single byte for so long is given up (`timeout`), however long the
@@ -36,7 +39,7 @@ public final class CurlTransport: Transport, DownloadSource {
   /// - Parameter transfersMax: 1 or more.
   public init(
     downloads: String = "/tmp", idleTimeout: Duration = .seconds(60), stallTimeout: Duration = .seconds(60),
-    connectionLifetime: Duration = .seconds(120), transfersMax: Int = 1024
+    connectionLifetime: Duration = connectionLifetime, transfersMax: Int = 1024
   ) {
     self.downloads = downloads
     settings = CurlLoop.Settings(

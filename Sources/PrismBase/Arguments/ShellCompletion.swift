@@ -3,7 +3,7 @@
 public enum ShellCompletion: String, CaseIterable, Sendable {
   case bash, zsh, fish
 
-  /// What the shell reads. - Parameter program: its name.
+  /// The text that the shell reads. - Parameter program: its name.
   public func script(of program: String) -> String {
     let head = "\(rawValue) completion for PROGRAM, made by `PROGRAM completion \(rawValue)`."
     let text =
