@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import PrismBase
+import PrismHTTP
 import PrismPacket
 import PrismProtocol
 import PrismSQLite
@@ -29,6 +30,29 @@ import Testing
         try await harness.startCollector()
         try await harness.endCollector(SIGTERM)
       }
+    }
+  }
+
+  @Test("a collector ends though the other side of an output takes its reports and never answers") func silentOutput()
+    async throws
+  {
+    let silent = try ListeningSocket(address: "127.0.0.1:0")
+    defer { close(silent.descriptor) }
+    try await withHarness(namespaces: ["shop": "url: URL\nmonitorList: [{type: order}]\n"]) { harness in
+      let config = "\(harness.folder)/collector.yaml"
+      try "outputs: [{otlp: \"http://127.0.0.1:\(silent.port)\", timeoutSecond: 600}]\n"
+        .write(toFile: config, atomically: true, encoding: .utf8)
+      try await harness.startCollector(["--config", config])
+      try await harness.startDaemon()
+      let send = ["send", "--namespace", "shop", "--type", "order", "--meta", #"{"n":1}"#]
+      #expect(try await harness.prismctl(send).exitCode == 0)
+      try await waitUntil("the output sends") {
+        var one = pollfd(fd: silent.descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&one, 1, 0) == 1
+      }
+      try await harness.endCollector(SIGTERM)
+      let log = try String(contentsOfFile: "\(harness.folder)/collector.log", encoding: .utf8)
+      #expect(log.contains("the collector ends with work that is not answered"), "\(log.suffix(500))")
     }
   }
 

@@ -27,7 +27,6 @@ struct MetaConditionTests {
       String(repeating: "a.", count: 8) + "a", String(repeating: "a", count: 129),
       "a=" + String(repeating: "x", count: 1025), "ms == 100", "ms > = 2", "ms !== 2", "ms <=\u{20}= 2",
       "ms >", "ms <= ", "text ~",
-      "a = 1e400", "a != -1e999", "a > 1e309",
     ])
   func refused(text: String) {
     #expect(throws: MetaCondition.Fault.self) { try MetaCondition(text) }
@@ -36,7 +35,7 @@ struct MetaConditionTests {
   @Test(
     "only a finite number in JSON's form is a number",
     arguments: [
-      ("12", true), ("-1.5e3", true), ("0x10", false), ("inf", false), ("+1", false), ("01", false),
+      ("12", true), ("-1.5e3", true), ("1e999", false), ("0x10", false), ("inf", false), ("+1", false), ("01", false),
       ("", false), ("true", false),
     ])
   func numbers(text: String, isNumber: Bool) throws {

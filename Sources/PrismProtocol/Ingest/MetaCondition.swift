@@ -79,12 +79,6 @@ package struct MetaCondition: Sendable, Equatable {
     guard value.utf8.count <= Self.valueBytesMax, !value.utf8.contains(0) else {
       throw Fault(reason: "has a value of over \(Self.valueBytesMax) bytes, or with a zero byte")
     }
-    // As a text it would find nothing.
-    if comparison != .contains, case .number(let text)? = try? JSONValue(parsing: Array(value.utf8)),
-      Double(text)?.isFinite != true
-    {
-      throw Fault(reason: "has a number beyond 1.8e308, which is compared with no other")
-    }
   }
 
   /// Reads `PATH = VALUE`: which reports are erased.
@@ -131,7 +125,7 @@ package struct MetaCondition: Sendable, Equatable {
     return String(part)
   }
 
-  /// The value as a number, if it is one that can be compared: finite as a `Double`.
+  /// The value as a number, if it is one that can be compared: finite as a `Double`. Others are texts, as digests like `12e4567`.
   package var number: String? {
     guard case .number(let text)? = try? JSONValue(parsing: Array(value.utf8)), Double(text)?.isFinite == true else {
       return nil

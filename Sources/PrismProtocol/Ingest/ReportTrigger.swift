@@ -58,7 +58,7 @@ extension ReportTrigger.Condition {
     case .equals(let text):
       if (value.string ?? value.text).utf8.elementsEqual(text.utf8) { return true }
       if let whole = value.int, let wanted = Int(text) { return whole == wanted }
-      return value.double.map { $0 == Double(text) } ?? false
+      return value.double.map { $0.isFinite && $0 == Double(text) } ?? false
     case .contains(let part): return value.string?.utf8.contains(part.utf8) ?? false
     case .range(let range):
       if let number = value.int { return range.contains(number) }

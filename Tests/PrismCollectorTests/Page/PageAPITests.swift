@@ -14,7 +14,6 @@ struct PageAPITests {
     "an error is problem details",
     arguments: [
       ("/nowhere", "", 404), ("/reports", "limit=0", 400), ("/reports", "limit=x", 400), ("/reports", "typ=a", 400),
-      ("/reports", "meta=v > 1e400", 400),
       ("/reports", "meta=1 2", 400), ("/reports/x", "", 404), ("/reports/99", "", 404),
       ("/reports/99/payload", "", 404),
       ("/histogram", "by=what", 400), ("/histogram", "buckets=401", 400), ("/histogram", "since=2&until=1", 400),

@@ -69,7 +69,9 @@ struct NamespaceQuotaTests {
     #expect(try await Self.send(3, "shop-a", "d2", to: collector).status == 200, "it passes its quota by one packet")
     for device in ["d1", "d3"] {
       let refused = try await Self.send(1, "shop-a", device, to: collector)
-      #expect(refused.status == 507 && refused.text.contains("shop-a has as many reports at rest as its quota of 5 allows"), "\(refused)")
+      #expect(
+        refused.status == 507 && refused.text.contains("shop-a has as many reports at rest as its quota of 5 allows"),
+        "\(refused)")
       #expect((300...376).contains(refused.retry))
     }
     let refused = await collector.answer(try Self.packet(1, "shop-a", "d4"))
