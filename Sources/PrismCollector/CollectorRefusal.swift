@@ -63,7 +63,6 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     return refusal
   }
 
-  /// A method that is not for this path.
   static func notAllowed(_ method: HTTPRequest.Method, but allowed: [HTTPRequest.Method]) -> CollectorRefusal {
     let methods = allowed.map(\.rawValue).joined(separator: ", ")
     var refusal = CollectorRefusal(405, "\(method.rawValue) is not for this path, but \(methods)")
@@ -90,9 +89,7 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     if let verdict { headers.append((name: "Prism-Verdict", value: verdict)) }
     return HTTPResponse(status: status, contentType: "application/json", headers: headers, text: text)
   }
-}
 
-extension CollectorRefusal {
   static let noMemory = CollectorRefusal(503, "too many packets wait for memory; try again", retryAfterSeconds: 1)
 
   /// Of a packet that can't be opened.
@@ -107,9 +104,7 @@ extension CollectorRefusal {
       self.init(400, code: code, "\(code.rawValue): the body is no packet of these headers and this key")
     }
   }
-}
 
-extension CollectorRefusal {
   private static let titles = [
     400: "Bad request", 401: "Not signed in", 403: "Forbidden", 404: "Not found", 405: "Method not allowed",
     409: "Conflict", 412: "Precondition failed", 413: "Too large", 415: "Wrong content type", 422: "Not taken",

@@ -56,9 +56,7 @@ public struct ListeningSocket: Sendable {
     else { throw .badAddress(address) }
     return (host, port)
   }
-}
 
-extension ListeningSocket {
   /// Listens on a Unix socket that only the owner of the process can open (mode 0600). A socket that an earlier process
   /// left at the path is replaced. The file stays when the socket is closed.
   public init(unixPath path: String) throws(HTTPServerError) {

@@ -46,10 +46,9 @@ public final class SQLiteConnection {
 
   /// Keeps the write-ahead log as it is, and where it is, when the connection closes.
   public func keepLogOnClose() { _ = prism_sqlite3_keep_log_on_close(handle) }
-}
 
-// MARK: Statements
-extension SQLiteConnection {
+  // MARK: Statements
+
   /// Runs every statement of `sql` and ignores the rows that they return.
   public func execute(_ sql: String) throws(SQLiteError) {
     guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw SQLiteError(handle, sql: sql) }
@@ -70,10 +69,9 @@ extension SQLiteConnection {
   public var changes: Int { Int(sqlite3_changes64(handle)) }
   /// The id of the row that the last INSERT inserted.
   public var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
-}
 
-// MARK: Transactions
-extension SQLiteConnection {
+  // MARK: Transactions
+
   /// Runs `body` in one transaction: all of it is done, or nothing. After a commit that fails with an I/O error only
   /// reading the file again tells whether it holds.
   public func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
@@ -92,6 +90,25 @@ extension SQLiteConnection {
   public func rollBack() {
     if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }
+
+  /// Applies those of `migrations` that are newer than the database, each in a transaction of its own: after a stop at any
+  /// point the next call continues.
+  /// - Parameter didApply: called in the migration's transaction, behind it.
+  public func migrate(
+    _ migrations: [SQLiteMigration], didApply: (SQLiteMigration) throws(SQLiteError) -> Void
+  ) throws(SQLiteError) {
+    let current = try version()
+    for migration in migrations where migration.version > current {
+      try transaction { () throws(SQLiteError) in
+        try migration.apply(self)
+        try execute("PRAGMA user_version = \(migration.version)")
+        try didApply(migration)
+      }
+    }
+  }
+
+  /// `user_version`: 0 for a database that was not migrated.
+  public func version() throws(SQLiteError) -> Int { Int(try firstInt("PRAGMA user_version") ?? 0) }
 }
 
 /// A virtual file system that joins SQLite's writes to its log: a commit costs the kernel a third less
@@ -119,25 +136,4 @@ public struct SQLiteMigration: Sendable {
   ) {
     (self.version, self.name, self.apply) = (version, name, apply)
   }
-}
-
-extension SQLiteConnection {
-  /// Applies those of `migrations` that are newer than the database, each in a transaction of its own: after a stop at any
-  /// point the next call continues.
-  /// - Parameter didApply: called in the migration's transaction, behind it.
-  public func migrate(
-    _ migrations: [SQLiteMigration], didApply: (SQLiteMigration) throws(SQLiteError) -> Void
-  ) throws(SQLiteError) {
-    let current = try version()
-    for migration in migrations where migration.version > current {
-      try transaction { () throws(SQLiteError) in
-        try migration.apply(self)
-        try execute("PRAGMA user_version = \(migration.version)")
-        try didApply(migration)
-      }
-    }
-  }
-
-  /// `user_version`: 0 for a database that was not migrated.
-  public func version() throws(SQLiteError) -> Int { Int(try firstInt("PRAGMA user_version") ?? 0) }
 }

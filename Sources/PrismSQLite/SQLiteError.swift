@@ -26,10 +26,9 @@ public struct SQLiteError: Error, Equatable, CustomStringConvertible {
   public var description: String {
     "SQLite \(code): \(message)" + (sql.isEmpty ? "" : " (in: \(sql.prefix(200)))")
   }
-}
 
-// MARK: What it says about the file
-extension SQLiteError {
+  // MARK: What it says about the file
+
   /// No space is left on the disk.
   public var isDiskFull: Bool { primaryCode == SQLITE_FULL }
   /// The file is not a database, or its structure contradicts itself.

@@ -46,10 +46,9 @@ public final class SQLiteStatement {
   public func run(_ values: KeyValuePairs<StaticString, any SQLConvertible>) throws(SQLiteError) {
     try bind(values).run()
   }
-}
 
-// MARK: Rows
-extension SQLiteStatement {
+  // MARK: Rows
+
   /// The row that `step` found.
   @inlinable public func row<Column>(of columns: Column.Type) -> SQLiteRow<Column> {
     assert(sqlite3_column_count(handle) <= Column.allCases.count, "the statement returns more than \(columns)")
@@ -105,10 +104,9 @@ extension SQLiteStatement {
     let row = try step() ? SQLiteRow<First>(handle) : nil  // a PRAGMA may return further columns
     return row.flatMap { $0.isNull(.first) ? nil : read($0) }
   }
-}
 
-// MARK: Values
-extension SQLiteStatement {
+  // MARK: Values
+
   /// Runs to the end and resets.
   /// - Parameter values: of the parameters, which have the names `$1` and on.
   /// - Returns: the rows, each with the values that the statement lists.
@@ -158,10 +156,9 @@ extension SQLiteStatement {
       bytes.withUnsafeBytes { check(prism_sqlite3_bind_blob_copy(handle, place, $0.baseAddress, Int32($0.count))) }
     }
   }
-}
 
-// MARK: Parameters
-extension SQLiteStatement {
+  // MARK: Parameters
+
   /// Binds several values by their parameters' names.
   @discardableResult public func bind(_ values: KeyValuePairs<StaticString, any SQLConvertible>) -> Self {
     for (name, value) in values { bind(parameter(name), value.sqlValue) }
@@ -181,10 +178,9 @@ extension SQLiteStatement {
       utf8.withMemoryRebound(to: CChar.self) { sqlite3_bind_parameter_index(handle, $0.baseAddress) }
     }
   }
-}
 
-// MARK: Parameters by their place, for records
-extension SQLiteStatement {
+  // MARK: Parameters by their place, for records
+
   @inlinable func bind(_ place: Int32, _ value: Int64) { check(sqlite3_bind_int64(handle, place, value)) }
   @inlinable func bindNull(_ place: Int32) { check(sqlite3_bind_null(handle, place)) }
 

@@ -183,10 +183,9 @@ public final class DamagedDatabase {
     guard let bytes = pointerMaps[map], offset >= 0, offset + 5 <= bytes.count else { return nil }
     return (bytes[offset], bytes.bigEndian32(offset + 1))
   }
-}
 
-// MARK: Single rows
-extension DamagedDatabase {
+  // MARK: Single rows
+
   /// Calls `body` with those rows of a table that are found by their ids, in no order.
   public func forEachRow<Failure>(
     of table: String, _ ids: Set<Int64>, _ body: (SalvagedRecord) throws(Failure) -> Void

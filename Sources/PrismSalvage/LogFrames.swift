@@ -85,7 +85,6 @@ struct LogFrames {
     return nil
   }
 
-  /// The page of the frame at `offset`.
   func page(at offset: Int) -> [UInt8]? { Self.read(descriptor, at: offset + Self.frameHeaderBytes, pageBytes) }
 
   mutating func rewind() { (seed, offset) = (firstSeed, Self.headerBytes) }

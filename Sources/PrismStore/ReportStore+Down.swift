@@ -73,9 +73,7 @@ extension ReportStore {
   ) throws(StoreError) -> MetStore.Acceptance {
     try write { (transaction) throws(SQLiteError) in try StoreMeeting(transaction, namespace).accept(expected) }
   }
-}
 
-extension ReportStore {
   /// The commands that are remembered, by their ids. Those that expire up to `forgottenThrough`, in milliseconds since 1970, may
   /// be forgotten.
   public func commandMarks(

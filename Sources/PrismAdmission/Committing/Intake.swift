@@ -48,11 +48,9 @@ struct Intake: Sendable {
     defer { tally = IngestTally() }
     return tally
   }
-}
 
-// MARK: - In
+  // MARK: In
 
-extension Intake {
   /// Admits a report and appends it to the open batch.
   /// - Parameter report: its parts are ranges of `text`.
   /// - Parameter available: bytes of a following payload that are here already; what is complete does not wait for a
@@ -137,11 +135,9 @@ extension Intake {
   private mutating func forgetEmptyBatch() {
     if !open.isEmpty, open[0].batch.rows.isEmpty { open.removeAll(keepingCapacity: true) }
   }
-}
 
-// MARK: - To the commit and back
+  // MARK: To the commit and back
 
-extension Intake {
   private mutating func seal() {
     guard incoming == nil, let writer = open.popLast() else { return }
     guard !writer.batch.rows.isEmpty else { return }

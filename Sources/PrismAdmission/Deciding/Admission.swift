@@ -138,11 +138,9 @@ public enum Admission {
       .payloadTooLarge,
       "the payload is larger than \(max) bytes: the namespace's maxBodyMByte, or what ingest.memoryMByte has room for")
   }
-}
 
-// MARK: - Merging
+  // MARK: Merging
 
-extension Admission {
   /// Steps 5 and 6.
   static func merge(
     _ meta: ScannedReport.Meta, in line: Span<UInt8>, _ accepted: Accepted, _ session: Session
@@ -209,9 +207,7 @@ extension Admission {
       monitorTypeBytes: monitorTypeBytes, reportIDBytes: idBytes ?? RowID.reportIDBytes, createdTime: created,
       isBusiness: isBusiness, contextBytes: context, bodyBytes: bodyBytes)
   }
-}
 
-extension Admission {
   /// Steps 5 to 8 for a report of a type with filters: they see the meta before anything else does.
   static func decide(
     _ report: ScannedReport, in line: Span<UInt8>, _ filter: TypeFilter, _ accepted: Accepted, session: Session

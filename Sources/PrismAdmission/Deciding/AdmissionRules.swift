@@ -204,7 +204,6 @@ struct ListedType: Sendable {
   let rowType: ReportBatch.RowType
   /// The name as a request has it; of a pattern, bytes that no request has.
   let bytes: [UInt8]
-  /// Bytes of its `MONITOR_TYPE`.
   let monitorTypeBytes: Int
   /// nil if it has no filter.
   let filter: TypeFilter?

@@ -101,11 +101,9 @@ public struct IngestConversation: Sendable {
 
   /// Takes what the requests since the last call were answered, all in all.
   public mutating func takeSummary() -> AnswerSummary { answers.takeSummary() }
-}
 
-// MARK: - In
+  // MARK: In
 
-extension IngestConversation {
   /// Takes input as far as `turn` goes.
   /// - Parameter unixMilliseconds: now.
   /// - Returns: the position behind what was taken; the rest of `chunk` is to be given again.
@@ -256,11 +254,9 @@ extension IngestConversation {
     intake.refuse(refusal)
     answers.refuse(refusal, answerMode)
   }
-}
 
-// MARK: - To the commit and back
+  // MARK: To the commit and back
 
-extension IngestConversation {
   /// Takes every complete batch, to be committed in this order.
   public mutating func takeBatches() -> [ReportBatch] { intake.takeBatches() }
 
@@ -277,15 +273,9 @@ extension IngestConversation {
 
   /// Call it after the last `settle` of a commit: one cumulative line covers all that it settled.
   public mutating func flushAnswers() { answers.flush(into: &output) }
-}
 
-extension Refusal {
-  /// Of a report that comes while the daemon stops.
-  public static let stopping = Refusal(.busy, "the daemon is stopping; report again", retryMilliseconds: 1000)
-}
+  // MARK: Changes of tables on their way to the client (docs/records.md)
 
-// Changes of tables on their way to the client (docs/records.md).
-extension IngestConversation {
   /// A commit changed a table. - Returns: whether this connection watches it, and is to be advanced.
   public mutating func take(_ change: RecordTableChange) -> Bool { watches.note(change) }
 
@@ -301,6 +291,11 @@ extension IngestConversation {
 
   /// Its changes are not kept any more.
   public mutating func endPoll(_ table: WatchedTable.Key) { watches.end(table) }
+}
+
+extension Refusal {
+  /// Of a report that comes while the daemon stops.
+  public static let stopping = Refusal(.busy, "the daemon is stopping; report again", retryMilliseconds: 1000)
 }
 
 extension RecordRequest {

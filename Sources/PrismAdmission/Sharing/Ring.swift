@@ -3,8 +3,6 @@ public struct Ring<Element> {
   private var elements: [Element?] = []
   private var head = 0
 
-  /// An empty queue.
-  public init() {}
   /// Whether there is no element.
   public var isEmpty: Bool { head == elements.count }
   /// The number of elements.

@@ -179,8 +179,6 @@ public struct WatchedTable: Sendable {
   /// The newest change that the client does not have.
   private(set) var newest: RecordTableChange?
 
-  init(place: WatchPlace, isSilent: Bool) { (self.place, self.isSilent) = (place, isSilent) }
-
   var bytes: Int { 192 + (newest?.bytes ?? 0) }
   var hasChange: Bool { told != nil && newest != nil && !isSilent }
 

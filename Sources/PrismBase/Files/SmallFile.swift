@@ -59,11 +59,9 @@ public enum SmallFile {
     }
     return bytes
   }
-}
 
-// MARK: - Writing
+  // MARK: Writing
 
-extension SmallFile {
   /// Replaces a file whole: writes beside it (`PATH.new`), syncs, renames, syncs the folder. When this returns, the content
   /// survives a loss of power; when it throws, the file is as it was.
   /// - Parameter mode: of the new file.

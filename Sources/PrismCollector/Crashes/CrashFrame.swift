@@ -215,7 +215,6 @@ extension Substring {
     return rest
   }
 
-  /// The last place of `text`.
   func lastRange(of text: String) -> Range<Index>? { range(of: text) { $0.last(where: $1) } }
 
   /// The first place of `text`. The search of the standard library goes by characters, and takes ten times as long.

@@ -66,7 +66,6 @@ struct CrashReport: Sendable {
 
   var reason: String { words.first ?? "" }
 
-  /// The app with its version.
   var versionName: String { [origin.app, origin.version].filter { !$0.isEmpty }.joined(separator: " ") }
 
   /// The frames, with what is known of each.

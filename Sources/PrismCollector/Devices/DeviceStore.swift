@@ -180,8 +180,6 @@ package struct EnrolledDevice: Sendable, Equatable {
   /// Milliseconds since 1970; nil: its packets are taken.
   package var revokedTime: Int64?
 
-  init(id: String) { self.id = id }
-
   /// One line of `prism-collector device list`.
   package var json: JSONValue {
     let times = [("enrolledTime", enrolledTime), ("revokedTime", revokedTime)]

@@ -1,5 +1,4 @@
 import PrismBase
-import PrismPacket
 import PrismProtocol
 import PrismSQL
 import PrismSQLite

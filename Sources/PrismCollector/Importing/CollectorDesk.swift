@@ -105,7 +105,6 @@ package final class CollectorDesk {
     } while next.map { $0 != .null } ?? false
   }
 
-  /// Reads the devices of an expression.
   package func devices(where expression: String, sort: String, _ take: (JSONValue) -> Bool) async throws(Failure) {
     try await pages(
       "/devices", query: "where=\(expression.percentEncoded)&sort=\(sort.percentEncoded)", of: "devices", take)

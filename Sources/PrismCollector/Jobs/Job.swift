@@ -65,25 +65,10 @@ struct Job: Sendable, Equatable {
     case command(CommandName, [String: CommandValue])
     case record(RecordTableName, RecordChange)
   }
-}
 
-extension Job {
   /// The id of a device's command: always the same, so no device gets it twice, whichever collector dies.
   func commandID(for device: String) -> RecordID? { CommandRequest.id(of: id, for: device) }
-}
 
-extension CommandRequest {
-  /// The id of the command of one device of a job.
-  package static func id(of job: String, for device: String) -> RecordID? {
-    guard let hash = try? Hashing.sha256(Array("prism job\n\(job)\n\(device)".utf8)) else { return nil }
-    let digits = Array(Hex.encode(Array(hash.prefix(16))).utf8)
-    let ends = [0, 8, 12, 16, 20, 32]
-    let parts = zip(ends, ends.dropFirst()).map { String(decoding: digits[$0..<$1], as: UTF8.self) }
-    return RecordID(parts.joined(separator: "-"))
-  }
-}
-
-extension Job {
   /// The change of one device's table. - Returns: nil: its command can't be made.
   func change(for device: Device) -> (place: RecordPlace, change: RecordChange, condition: ChangeCondition)? {
     switch change {
@@ -99,6 +84,16 @@ extension Job {
         RecordChange(id: id, action: .put(request.fields)), .isNew
       )
     }
+  }
+}
+
+extension CommandRequest {
+  package static func id(of job: String, for device: String) -> RecordID? {
+    guard let hash = try? Hashing.sha256(Array("prism job\n\(job)\n\(device)".utf8)) else { return nil }
+    let digits = Array(Hex.encode(Array(hash.prefix(16))).utf8)
+    let ends = [0, 8, 12, 16, 20, 32]
+    let parts = zip(ends, ends.dropFirst()).map { String(decoding: digits[$0..<$1], as: UTF8.self) }
+    return RecordID(parts.joined(separator: "-"))
   }
 }
 

@@ -62,10 +62,9 @@ extension PageAPI {
       "types": types.map { JSONValue(["namespace": $0.namespace, "type": $0.type]) }
     ])
   }
-}
 
-// Counts and numbers over time.
-extension PageAPI {
+  // MARK: Counts and numbers over time
+
   private static let bucketWidths: [Int64] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800,
     2_592_000, 31_536_000,

@@ -151,9 +151,7 @@ struct PageRequest: Sendable {
     }
     return word
   }
-}
 
-extension PageRequest {
   /// The devices of `where`; nil: all. - Throws: 400 for another expression.
   var devices: DeviceExpression? {
     get throws(CollectorRefusal) {

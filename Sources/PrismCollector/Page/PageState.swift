@@ -34,9 +34,7 @@ final class PageState: Sendable {
     jobs = JobStore(options.fleet)
     crashStates = CrashStateStore(options.fleet)
   }
-}
 
-extension PageState {
   /// Held in memory. Crashes and releases are there once, for the readers of all namespaces.
   private final class Views: Sendable {
     let crashes: CrashIndex

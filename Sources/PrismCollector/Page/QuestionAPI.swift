@@ -69,10 +69,9 @@ struct QuestionAPI: PageAnswers {
         + shares.map { JSONValue.Member($0.0, sketch.percentile($0.1).map { .double($0) } ?? .null) }
         + [JSONValue.Member("error", .double(sketch.error))])
   }
-}
 
-// Kept reports of devices, by their hourly reports `ringHealth` (docs/recorder.md).
-extension QuestionAPI {
+  // MARK: Kept reports of devices, by their hourly reports `ringHealth` (docs/recorder.md)
+
   /// A device that reported no hour in this time is left out, unless it is asked for by its id.
   private static let milliseconds: (ofFleet: Int64, ofDevice: Int64) = (3 * 3_600_000, 7 * 86_400_000)
   private static let counts = ["kept", "bytes", "overwritten", "triggered", "asked", "refused", "declined"]

@@ -125,11 +125,9 @@ struct RecordAPI: PageAnswers {
       throw CollectorRefusal(error, changes)
     }
   }
-}
 
-// MARK: - Parts of a request
+  // MARK: Parts of a request
 
-extension RecordAPI {
   private static func place(_ request: PageRequest) throws(CollectorRefusal) -> RecordPlace {
     guard let namespace = NamespaceName(request.parts[0]) else {
       throw CollectorRefusal(400, "the path names no namespace; it is /records/NAMESPACE/TABLE/ID")

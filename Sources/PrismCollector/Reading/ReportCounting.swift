@@ -1,5 +1,4 @@
 import PrismBase
-import PrismProtocol
 
 /// A question for counts or numbers. It is answered in parts, from the newest reports to the oldest: each part adds to what the
 /// parts before it found, so that the last one is whole.

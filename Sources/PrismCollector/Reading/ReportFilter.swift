@@ -34,9 +34,7 @@ struct ReportFilter: Sendable, Equatable {
   var limit = 100
   /// For outputs; readers ask for one payload at a time.
   var hasPayloads = false
-}
 
-extension ReportFilter {
   /// All reports behind an id, with their payloads.
   static func forOutput(after id: Int64, _ limit: Int) -> ReportFilter {
     var filter = ReportFilter(scope: .everything)
@@ -53,7 +51,6 @@ extension ReportFilter {
   /// Whether it wants a time. A bound that is not given bounds nothing: a device's time may be any number.
   @inline(__always) func wants(_ time: Int64) -> Bool { time >= since ?? .min && until.map { time < $0 } ?? true }
 
-  /// Whether it may want one of these times.
   func mayWant(_ times: ClosedRange<Int64>) -> Bool {
     times.upperBound >= since ?? .min && until.map { times.lowerBound < $0 } ?? true
   }

@@ -68,9 +68,6 @@ public struct KeyRule: Sendable, Equatable {
   public var derivesForDevice = false
   /// Namespaces that are taken under the key; nil: all.
   public var namespaces: Set<String>?
-
-  /// One key for all devices and namespaces.
-  public init() {}
 }
 
 /// The check of the device that a packet proved to be of.

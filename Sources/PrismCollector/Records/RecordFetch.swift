@@ -1,4 +1,3 @@
-import PrismPacket
 import PrismProtocol
 import PrismSQL
 import PrismSQLite

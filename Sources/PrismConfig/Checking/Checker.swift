@@ -81,9 +81,7 @@ package struct Checker: Sendable {
     }
     return entries
   }
-}
 
-extension Checker {
   /// Each pair is looked at once: thousands of namespaces may have the same.
   mutating func checkIdentity(_ tls: TLSFiles, keyLine: Int, _ key: String) {
     guard let certificate = tls.certFile, let privateKey = tls.keyFile, let identityCheck else { return }

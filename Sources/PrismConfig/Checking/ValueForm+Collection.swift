@@ -100,9 +100,7 @@ extension ValueForm {
       .object(entries.map { JSONValue.Member($0.name, form.show($0.value)) })
     }
   }
-}
 
-extension ValueForm {
   /// A map with keys of the operator's own, whose order is of no account.
   static func dictionary<Element>(
     of form: ValueForm<Element>, _ allowed: String, names: String, isName: @escaping @Sendable (String) -> Bool

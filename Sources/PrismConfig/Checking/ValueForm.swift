@@ -11,9 +11,7 @@ package struct ValueForm<Value: Sendable>: Sendable {
   /// nil after a fault was reported.
   let read: @Sendable (YAMLNode, _ key: String, inout Checker) -> Value?
   let show: @Sendable (Value) -> JSONValue
-}
 
-extension ValueForm {
   /// A value that a text says.
   /// - Parameters:
   ///   - allowed: the texts that `meaning` takes, in words.
@@ -53,9 +51,7 @@ extension ValueForm {
       show(back($0))
     }
   }
-}
 
-extension ValueForm {
   /// The same values, of which one may be missing.
   var optional: ValueForm<Value?> {
     ValueForm<Value?>(allowed: allowed, unit: unit, schema: schema) { [read] node, key, checker in

@@ -71,9 +71,7 @@ package struct NamespaceDraft: Sendable {
     change(&allow)
     value.allow = allow
   }
-}
 
-extension NamespaceDraft {
   /// The configuration that the layers come to, once what concerns several keys is sound too.
   /// - Parameter lines: of the keys in the file that is checked.
   func settled(lines: [String: Int], _ checker: inout Checker) -> NamespaceConfiguration {

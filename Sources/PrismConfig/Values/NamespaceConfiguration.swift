@@ -94,7 +94,6 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     public var memoryBytes = 16 * 1_048_576
     /// A report is overwritten when it was held for so long, 1 to 8,760 hours; a week by default.
     public var hours = 168
-    public init() {}
   }
 
   /// Resolved when the configuration is read: a user or group that does not exist is a fault.
@@ -127,6 +126,13 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     self.name = name
     self.monitorList = monitorList
   }
+
+  /// Sessions and crashes of apps are counted for it: it takes their type.
+  public var countsHealth: Bool { monitorList.entry(for: .appHealth) != nil }
+  /// The fate of its kept reports is reported: it names this type.
+  public var reportsRing: Bool { monitorList.contains { $0.type == .ringHealth } }
+  /// Reports of a type are kept in memory.
+  public var keepsInMemory: Bool { monitorList.contains { $0.keep == .memory } }
 }
 
 extension [MonitoredType] {
@@ -155,15 +161,6 @@ extension [MonitoredType] {
     let pattern = ReportType.patterns(of: map(\.type)).first { $0.matches(type) }
     return pattern.flatMap { pattern in first { $0.type == pattern } }
   }
-}
-
-extension NamespaceConfiguration {
-  /// Sessions and crashes of apps are counted for it: it takes their type.
-  public var countsHealth: Bool { monitorList.entry(for: .appHealth) != nil }
-  /// The fate of its kept reports is reported: it names this type.
-  public var reportsRing: Bool { monitorList.contains { $0.type == .ringHealth } }
-  /// Reports of a type are kept in memory.
-  public var keepsInMemory: Bool { monitorList.contains { $0.keep == .memory } }
 }
 
 /// One entry of a namespace's monitor list.

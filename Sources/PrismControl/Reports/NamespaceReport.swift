@@ -45,6 +45,29 @@ public struct NamespaceReport: ControlMessage {
     get { kind == .meta ? meta : payload }
     set { if kind == .meta { meta = newValue } else { payload = newValue } }
   }
+
+  /// Whether only an operator can get delivery going again.
+  public var isHeld: Bool { state == "held" }
+  /// Whether the namespace has rows and is no longer configured.
+  public var isRetired: Bool { state == "retired" }
+  /// Whether only one probe at a time is sent.
+  public var circuitIsOpen: Bool { circuit == "open" }
+
+  /// Rows of both kinds that are to be sent.
+  public var unsentRows: Int { meta.waiting + meta.claimed + payload.waiting + payload.claimed }
+  /// Dead letters of both kinds.
+  public var deadRows: Int { meta.dead + payload.dead }
+  /// Rows of both kinds that were ever stored.
+  public var storedRows: Int { meta.ledger.stored + payload.ledger.stored }
+  /// Rows of both kinds that were delivered.
+  public var deliveredRows: Int { meta.ledger[.delivered] + payload.ledger[.delivered] }
+  /// The age of the oldest row that waits or is in flight.
+  public var oldestAgeSeconds: Int { max(meta.oldestAgeSeconds, payload.oldestAgeSeconds) }
+
+  /// The last failure, if nothing was delivered after it. RFC 3339 in UTC sorts by time.
+  public var presentFailure: FailureReport? {
+    lastFailure.flatMap { $0.time >= lastSuccess ?? "" ? $0 : nil }
+  }
 }
 
 /// The store at the server that answered last.
@@ -93,31 +116,6 @@ public struct ExpiryReport: ControlMessage {
   public var heldHours = 0
 
   public init() {}
-}
-
-extension NamespaceReport {
-  /// Whether only an operator can get delivery going again.
-  public var isHeld: Bool { state == "held" }
-  /// Whether the namespace has rows and is no longer configured.
-  public var isRetired: Bool { state == "retired" }
-  /// Whether only one probe at a time is sent.
-  public var circuitIsOpen: Bool { circuit == "open" }
-
-  /// Rows of both kinds that are to be sent.
-  public var unsentRows: Int { meta.waiting + meta.claimed + payload.waiting + payload.claimed }
-  /// Dead letters of both kinds.
-  public var deadRows: Int { meta.dead + payload.dead }
-  /// Rows of both kinds that were ever stored.
-  public var storedRows: Int { meta.ledger.stored + payload.ledger.stored }
-  /// Rows of both kinds that were delivered.
-  public var deliveredRows: Int { meta.ledger[.delivered] + payload.ledger[.delivered] }
-  /// The age of the oldest row that waits or is in flight.
-  public var oldestAgeSeconds: Int { max(meta.oldestAgeSeconds, payload.oldestAgeSeconds) }
-
-  /// The last failure, if nothing was delivered after it. RFC 3339 in UTC sorts by time.
-  public var presentFailure: FailureReport? {
-    lastFailure.flatMap { $0.time >= lastSuccess ?? "" ? $0 : nil }
-  }
 }
 
 /// The budget of metered networks.

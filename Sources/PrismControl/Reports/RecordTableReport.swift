@@ -31,9 +31,7 @@ public struct RecordTableReport: ControlMessage {
   public var fault: String?
 
   public init() {}
-}
 
-extension RecordTableReport {
   /// The counts that `put` is the sum of, with their words; those that are 0 left out.
   public var parts: [(word: String, count: Int)] {
     [

@@ -19,7 +19,6 @@ struct ServerClock: Sendable, Equatable {
     (self.unixMilliseconds, self.uptime, steadySince) = (unixMilliseconds, uptime, uptime)
   }
 
-  /// The same clock by its next answer.
   func next(_ answer: ServerClock) -> ServerClock {
     var next = answer
     let (step, overflows) = answer.unixMilliseconds.subtractingReportingOverflow(now(at: answer.uptime))

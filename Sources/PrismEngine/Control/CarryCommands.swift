@@ -13,8 +13,6 @@ struct CarryCommands {
   let handler: ControlHandler
   private var engine: Engine { handler.engine }
 
-  init(_ handler: ControlHandler) { self.handler = handler }
-
   /// `{"file":{"name","bytes"}}`, then `{"part":base64}` until the file is whole; so for each packet. The last line has
   /// `carried`, the sum, and `held`, the namespaces of which nothing may leave. It goes as fast as its reader.
   func carry(_ request: ControlRequest, _ note: ControlLog) -> AsyncStream<JSONValue> {

@@ -13,7 +13,7 @@ extension ControlHandler {
     let types = try types(request, of: namespace, counts)
     let queues = try await asking { try await engine.parts.store.status() }[namespace] ?? [:]
     var lines: [String] = []
-    let kept = await RecordExplanation(engine).kept(namespace, types)
+    let kept = await RecordExplanation(engine: engine).kept(namespace, types)
     for type in types {
       if let unknown = unlisted(type, in: namespace) { lines.append(unknown) }
       for kind in RowKind.reports {
@@ -25,7 +25,7 @@ extension ControlHandler {
       }
     }
     lines += kept.lines
-    if request["type"] == nil { lines += await RecordExplanation(engine).lines(namespace, pipeline) }
+    if request["type"] == nil { lines += await RecordExplanation(engine: engine).lines(namespace, pipeline) }
     return (lines + losses(of: namespace, queues)).map(\.printable).joined(separator: "\n")
   }
 
@@ -86,8 +86,7 @@ extension ControlHandler {
 
 /// Why changes of records and kept reports are not leaving, for `prismctl explain`.
 struct RecordExplanation {
-  private let engine: Engine
-  init(_ engine: Engine) { self.engine = engine }
+  let engine: Engine
 
   /// Which types are kept, and what lets them go.
   func kept(_ name: NamespaceName, _ types: [ReportType]) async -> (lines: [String], types: Set<ReportType>) {

@@ -34,7 +34,7 @@ public struct ControlHandler: Sendable {
     if request.command == .export {
       do throws(Refused) { return try export(request, note) } catch { return Self.only(error) }
     }
-    if request.command == .carry { return CarryCommands(self).carry(request, note) }
+    if request.command == .carry { return CarryCommands(handler: self).carry(request, note) }
     if request.command == .tail, mayFollow(request) { return tail(request) }
     let (stream, continuation) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(64))
     let task = Task {
@@ -71,7 +71,7 @@ public struct ControlHandler: Sendable {
     switch request.command {
     case .status: return [Answers.status(await status())]
     case .network: return [Answers.network(network(hasReason: true))]
-    case .flush: return try await FlushCommand(self).run(request, note, progress)
+    case .flush: return try await FlushCommand(handler: self).run(request, note, progress)
     case .reload: return try await reload()
     case .configShow: return await showConfiguration(request)
     case .configDiff: return try await diffConfiguration(request)
@@ -84,10 +84,10 @@ public struct ControlHandler: Sendable {
     case .ack:
       let isNews = engine.parts.store.acknowledge()
       return [Answers.text(isNews ? "status does not show it any more" : "there is nothing to acknowledge")]
-    case .acceptStore: return try await AcceptStoreCommand(self).run(request)
-    case .doctor: return await doctor()
+    case .acceptStore: return try await AcceptStoreCommand(handler: self).run(request)
+    case .doctor: return [Answers.findings(await Doctor(engine: engine, process: process()).findings())]
     case .tail: throw unknown(try namespace(request))
-    case .carrySettle: return try await CarryCommands(self).settle(request)
+    case .carrySettle: return try await CarryCommands(handler: self).settle(request)
     case .export, .carry: throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
     }
   }
@@ -134,17 +134,9 @@ public struct ControlHandler: Sendable {
     let hint = nearest.map { "; did you mean `\($0)`?" } ?? ""
     return Refused(1, "there is no namespace `\(name)`\(hint) (`prismctl status --all` lists them)")
   }
-}
 
-// `prismctl doctor`: the part of it that only the daemon can look at.
-extension ControlHandler {
-  func doctor() async -> [JSONValue.Member] {
-    [Answers.findings(await Doctor(engine: engine, process: process()).findings())]
-  }
-}
+  // MARK: `prismctl tail`: reports as they are admitted or refused
 
-// `prismctl tail`: reports as they are admitted or refused.
-extension ControlHandler {
   /// `{"following":true}`, then `{"report":{…}}` for each report, and `{"skipped":12}` for reports that a slow reader
   /// missed. It ends with its reader. The place in the feed ends with the stream.
   func tail(_ request: ControlRequest) -> AsyncStream<JSONValue> {
@@ -166,9 +158,7 @@ extension ControlHandler {
 
 /// `prismctl accept-store`: an operator says that the store which answered last is the server's.
 struct AcceptStoreCommand {
-  private let handler: ControlHandler
-
-  init(_ handler: ControlHandler) { self.handler = handler }
+  let handler: ControlHandler
 
   func run(_ request: ControlRequest) async throws(ControlHandler.Refused) -> [JSONValue.Member] {
     let namespace = try handler.namespace(request, orAsk: "accept-store: of which namespace?")

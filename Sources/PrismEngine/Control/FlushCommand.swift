@@ -13,8 +13,6 @@ struct FlushCommand {
 
   let handler: ControlHandler
 
-  init(_ handler: ControlHandler) { self.handler = handler }
-
   func run(
     _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
   ) async throws(Refused) -> [JSONValue.Member] {

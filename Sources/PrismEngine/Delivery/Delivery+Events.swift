@@ -20,9 +20,7 @@ extension Delivery {
     /// The drain posted a packet: claims go on while the next one is built.
     var hasPosted = false
   }
-}
 
-extension Delivery {
   /// The next work of the store; nil: there is no such.
   func nextWork(_ types: Claim.TypeFilter, _ now: Conditions) -> StoreWork? {
     guard let drain, storeWork == nil else { return nil }

@@ -22,8 +22,6 @@ public struct EngineCounters: Sendable, Equatable {
   /// Seconds, 1 ms to 65 s.
   public private(set) var postDuration = Histogram(from: 0.001, doublings: 16)
 
-  public init() {}
-
   mutating func built(rawBytes: Int, packedBytes: Int) {
     bytesRaw += rawBytes
     bytesPacked += packedBytes
@@ -66,8 +64,6 @@ public struct CommitCounters: Sendable, Equatable {
   public private(set) var rows = Histogram(from: 1, doublings: 12)
   /// Commits that failed.
   public private(set) var failures = 0
-
-  public init() {}
 
   mutating func committed(rows count: Int, in duration: Duration) {
     self.duration.record(duration / .seconds(1))

@@ -172,7 +172,6 @@ struct InFlightQueue: Sendable {
     }
   }
 
-  /// The first `count` of `dispositions` are committed.
   mutating func committed(_ count: Int) { dispositions.removeFirst(count) }
 
   /// The store failed: what it has in flight must be read again. Decisions stay.
@@ -303,9 +302,7 @@ struct InFlightQueue: Sendable {
   }
 
   func index(_ id: PacketID) -> Int? { entries.firstIndex { $0.id == id } }
-}
 
-extension InFlightQueue {
   /// The next packet needs more than the rest of the budget. Its rows are given back, and half of them are claimed. One row
   /// waits for the next budget, and so does a packet that may have left; the rows behind it wait, too.
   /// - Parameter rawBytes: of the packet before compression.

@@ -131,10 +131,9 @@ struct Gates: Sendable {
       ? ShutGate(.meteredInterval, "on metered networks uploads are merged", opensIn: wait)
       : ShutGate(.timer, "the next upload of this namespace is due by its timer", opensIn: wait)
   }
-}
 
-// Records
-extension Gates {
+  // MARK: Records
+
   /// Why changes of a table are not leaving; nil when they are on their way. Of `RowKind.records`.
   /// - Parameter due: when the next synchronization is; nil if it is under way, or no change waits.
   func shutGate(for table: RecordTableName, due: Duration?) -> ShutGate? {

@@ -90,8 +90,6 @@ public struct ReceiverFeatures: Sendable, Equatable {
   /// `Prism-Window`: packets of one stream that it takes at a time, 1 to 64. It applies them in their order.
   public var window = 1
 
-  public init() {}
-
   /// With what an earlier answer taught.
   func after(_ former: ReceiverFeatures) -> ReceiverFeatures {
     var features = self

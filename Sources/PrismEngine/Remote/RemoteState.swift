@@ -169,9 +169,7 @@ struct RemoteState: Sendable, Equatable {
     case (.off, _), (.resting, _), (.asking, _), (.applying, _): return .nothing  // late events are normal
     }
   }
-}
 
-extension RemoteState {
   /// A reload tries at once after any failure: its cause may be corrected.
   private mutating func configure(_ source: DaemonConfiguration.Remote?) -> Action {
     defer { self.source = source }

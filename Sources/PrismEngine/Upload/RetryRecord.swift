@@ -25,8 +25,6 @@ struct RetryRecord: Sendable, Equatable {
   private(set) var lastFailure: Failure?
   private(set) var pause: UploadState.Pause?
 
-  init() {}
-
   /// The pause after a failure. - Parameter retryAfter: as the collector asked.
   mutating func failed(
     _ failure: Failure, reason: UploadState.Pause.Reason, retryAfter: Duration?, random: UInt64, now: Duration

@@ -19,8 +19,6 @@ struct UploadSchedule: Sendable, Equatable {
   }
 
   private var times = RequestTimes()
-  init() {}
-
   /// - Parameter random: any number; jitter is drawn from it.
   mutating func requestUpload(_ request: UploadRequest, now: Duration, interval: Duration, random: UInt64) {
     switch request {

@@ -50,8 +50,6 @@ private struct OTLPProtobufDecoder {
   var result = OTLPRequest()
   var recordCount = 0, originBytes = 0
 
-  init(signal: OTLPSignal) { self.signal = signal }
-
   mutating func request(_ input: Span<UInt8>) throws(OTLPFault) -> OTLPRequest {
     var reader = ProtobufReader(0..<input.count)
     while let field = try reader.nextField(input) {
@@ -142,11 +140,9 @@ private struct OTLPProtobufDecoder {
     originBytes += result.count
     return result
   }
-}
 
-// MARK: - What a record says of itself
+  // MARK: What a record says of itself
 
-extension OTLPProtobufDecoder {
   private func facts(_ range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) -> OTLPRecord {
     var record = OTLPRecord()
     guard signal != .metrics else { return record }

@@ -38,7 +38,6 @@ package struct InputRequest: Sendable {
 package struct InputAnswer: Sendable, Equatable {
   /// The status of an HTTP answer; for a message below 400 if it was taken.
   package var status: Int
-  /// The header `Content-Type`.
   package var contentType: String
   /// The body, or the bytes that answer a message.
   package var body: [UInt8]

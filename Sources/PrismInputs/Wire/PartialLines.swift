@@ -42,7 +42,6 @@ final class PartialLines<Origin> {
     /// It is no part, or one that can't be joined.
     case no
     case held
-    /// The line is whole.
     case whole(Line)
   }
 

@@ -93,11 +93,9 @@ struct SentRequests {
     }
     count = sent.values.reduce(0) { $0 + $1.count }
   }
-}
 
-// MARK: - The note
+  // MARK: The note
 
-extension SentRequests {
   /// The newest requests that may come again, to be stored with the reports of one of them; or, at the end, by itself.
   func note(in namespace: String, now: Duration, needsReports: Bool = true) -> BatchNote? {
     guard let namespace = NamespaceName(namespace) else { return nil }

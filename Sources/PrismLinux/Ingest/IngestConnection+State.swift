@@ -20,10 +20,9 @@ extension IngestConnection {
     let isIdle = !isHanded && stream?.value.hasMessage != true && http?.value.isAwaitingAnswers != true
     return isIdle && (mustClose || !hasInput) && conversation?.value.isSettled != false && unsentBytes == 0
   }
-}
 
-// Changes of tables: for a watch, or for a list over HTTP that waits for one.
-extension IngestConnection {
+  // MARK: Changes of tables: for a watch, or for a list over HTTP that waits for one
+
   /// Takes changes of tables as they were committed. - Returns: whether the client watches one of them.
   func takes(_ changes: [RecordTableChange], _ rules: AdmissionRules) -> Bool {
     conversation?.value.take(rules)

@@ -93,11 +93,9 @@ final class IngestConnection {
   }
 
   private func updateWatch() { watch?.set(reads: pauses.isEmpty, writes: unsentBytes > 0) }
-}
 
-// MARK: - Out
+  // MARK: Out
 
-extension IngestConnection {
   var unsentBytes: Int { outbound.count - sentBytes }
   /// Answers that the client has not taken yet.
   var unreadBytes: Int { unsentBytes + (http == nil ? conversation?.value.unreadBytes ?? 0 : 0) }
@@ -170,11 +168,9 @@ extension IngestConnection {
     isWriteShut = true
     descriptor.shutWriting()
   }
-}
 
-// MARK: - In
+  // MARK: In
 
-extension IngestConnection {
   /// Something was read, or arrived in a body, that is to be taken.
   var hasInput: Bool { heldStart < held.count || http?.value.isFeeding == true }
 

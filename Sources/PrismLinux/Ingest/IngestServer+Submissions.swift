@@ -128,11 +128,9 @@ extension IngestServer {
     budget.close(id)
     endRound()
   }
-}
 
-// MARK: - Turns and commits
+  // MARK: Turns and commits
 
-extension IngestServer {
   /// Admits reports of a group. - Returns: the cost.
   func groupTurn(_ id: Int, _ credit: Int) -> Int {
     guard var pending = groups[id] else { return 1 }

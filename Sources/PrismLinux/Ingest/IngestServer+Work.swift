@@ -124,7 +124,7 @@ extension IngestServer {
       sessions.set(program, of: connection.id, now: time.uptime)
     }
     if let tally = connection.conversation?.value.takeTally() { counts.tally.add(tally) }
-    if connection.conversation?.value.isFollowed == true { tellRefused(connection) }
+    if connection.conversation?.value.isFollowed == true { tell(connection.conversation?.value.takeRefused() ?? []) }
     if let foreign = connection.foreign, !connection.isForeignTold { tell(foreign, of: connection) }
     account(connection)
     if connection.conversation?.value.batchBytes ?? 0 > 0, !connection.isUnsealed {
@@ -141,10 +141,6 @@ extension IngestServer {
     resumeReading()
     commit()
     if !work.isEmpty { loop.goOnSoon() }
-  }
-
-  private func tellRefused(_ connection: IngestConnection) {
-    tell(connection.conversation?.value.takeRefused() ?? [])
   }
 
   /// Shows refused reports to those who follow the feed.

@@ -111,11 +111,9 @@ public actor IngestServer {
     try listener.update(mode: mode, group: group)
     for open in entrances.values { try (open.listener as? UnixListener)?.update(mode: mode, group: group) }
   }
-}
 
-// MARK: - Watching
+  // MARK: Watching
 
-extension IngestServer {
   /// Sends new switches to clients that watch a namespace. Call it when another configuration is in force.
   public func configurationChanged() { tellWatchers([]) }
 
@@ -133,11 +131,9 @@ extension IngestServer {
     }
     endRound()
   }
-}
 
-// MARK: - Stopping
+  // MARK: Stopping
 
-extension IngestServer {
   /// Of a connection's last turn, so that many connections don't hold the end up.
   private static let stopTurn = 16 * 1024
 

@@ -14,9 +14,7 @@ extension ReportingPeer {
     let facts = PeerProcess(processID: processID, userID: credentials.userID).facts { handle.isAlive }
     (processName, executable, unit) = (facts.name, facts.executable, facts.unit)
   }
-}
 
-extension ReportingPeer {
   /// The sender of a datagram, as the kernel says; -1 for all: it does not.
   init(processID: Int32, userID: UInt32, groupID: UInt32) {
     guard userID != .max else {

@@ -28,9 +28,7 @@ final class SharedDescriptor: Sendable {
       }
     }
   }
-}
 
-extension SharedDescriptor {
   func shutWriting() { shutdown(number, Int32(SHUT_WR)) }
 
   /// Whether the other end has closed the connection before it took an answer. - Parameter isAnswered: the answer was sent.

@@ -133,9 +133,7 @@ public final class UnixListener: Sendable {
       spare = -1
     }
   }
-}
 
-extension UnixListener {
   /// Removes a socket file at `address` if connecting shows that no program listens there.
   private static func removeStale(_ address: UnixAddress) throws(SocketError) {
     var status = stat()

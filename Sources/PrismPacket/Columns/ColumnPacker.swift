@@ -152,11 +152,9 @@ struct ColumnPacker {
     IntegerColumn.append(first(places.count), to: &runs)
     return true
   }
-}
 
-// MARK: - Strings of digits
+  // MARK: Strings of digits
 
-extension ColumnPacker {
   private mutating func appendHexadecimal(_ places: UnsafeBufferPointer<TextPlace>) -> Bool {
     let width = places.reduce(0) { max($0, $1.count - 2) }
     guard width > 0, width % 2 == 0, width <= 510 else { return false }

@@ -98,11 +98,9 @@ public struct AppHealth: Sendable, Equatable {
     (hour.begun, hour.crashed) = ([], [])
     return hour
   }
-}
 
-// MARK: As text
+  // MARK: As text
 
-extension AppHealth {
   private static let counters: [(key: String, value: any WritableKeyPath<Counts, Int> & Sendable)] = [
     ("ms", \.milliseconds), ("sessions", \.sessions), ("crashedSessions", \.crashedSessions), ("crashes", \.crashes),
   ]
@@ -157,9 +155,7 @@ extension AppHealth {
     }
     return parts
   }
-}
 
-extension AppHealth {
   /// The key of the note that has the hour which goes on.
   public static let noteKey = "health"
 

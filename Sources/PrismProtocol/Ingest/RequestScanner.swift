@@ -64,11 +64,9 @@ public struct RequestScanner {
     try? scanner.scanObject(beginning, ReservedKeys([]))  // it must fail at the cut: only where it was is of interest
     return Refusal(scanner.tooLargeCode, "the line is longer than \(bytesMax) bytes")
   }
-}
 
-// MARK: - Too much
+  // MARK: Too much
 
-extension RequestScanner {
   /// Of the field that was being read where the line had to be cut.
   private var tooLargeCode: RefusalCode {
     switch current {
@@ -88,11 +86,9 @@ extension RequestScanner {
   private func isCut(_ line: Span<UInt8>) -> Bool {
     line.count > scannedBytesMax && json.position + 16 > scannedBytesMax
   }
-}
 
-// MARK: - The pass
+  // MARK: The pass
 
-extension RequestScanner {
   private mutating func scanObject(_ line: Span<UInt8>, _ reserved: ReservedKeys) throws(JSONError) {
     guard json.next(line) == UInt8(ascii: "{") else { throw json.failure("an object is expected") }
     if try json.enter(line, close: UInt8(ascii: "}"), depth: 0) {
@@ -171,11 +167,9 @@ extension RequestScanner {
   private mutating func note(_ message: String) {
     if fault == nil { fault = Refusal(.badRequest, message) }
   }
-}
 
-// MARK: - What was found
+  // MARK: What was found
 
-extension RequestScanner {
   private func request() -> Result<ScannedRequest, Refusal> {
     if let fault { return .failure(fault) }
     func has(_ field: Field) -> Bool { seen & 1 << UInt16(field.rawValue) != 0 }

@@ -168,10 +168,9 @@ public struct Sketch: Equatable, Sendable {
   private static func halved(_ buckets: [Int: Int]) -> [Int: Int] {
     buckets.reduce(into: [:]) { $0[$1.key >> 1] = sum($0[$1.key >> 1] ?? 0, $1.value) }
   }
-}
 
-// MARK: JSON
-extension Sketch {
+  // MARK: JSON
+
   /// `{"count":3,"sum":6,"min":1,"max":3,"scale":7,"zeros":0,"positive":[FIRST BUCKET, COUNT, COUNT …]}`.
   public var json: JSONValue {
     var members: [JSONValue.Member] = [

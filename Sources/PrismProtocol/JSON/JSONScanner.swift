@@ -100,11 +100,9 @@ struct JSONScanner {
   }
 
   func failure(_ reason: String) -> JSONError { JSONError(reason, at: position) }
-}
 
-// MARK: - Numbers
+  // MARK: Numbers
 
-extension JSONScanner {
   mutating func skipNumber(_ text: Span<UInt8>) throws(JSONError) {
     if text[position] == UInt8(ascii: "-") { position += 1 }
     if position < text.count, text[position] == UInt8(ascii: "0") { position += 1 } else { try digits(text) }
@@ -127,11 +125,9 @@ extension JSONScanner {
     while position < text.count, text[position] &- UInt8(ascii: "0") < 10 { position += 1 }
     guard position > start else { throw failure("a digit is expected") }
   }
-}
 
-// MARK: - Strings
+  // MARK: Strings
 
-extension JSONScanner {
   /// Reads a string from its opening quote and leaves `position` behind the closing one.
   mutating func string(_ text: Span<UInt8>) throws(JSONError) -> ScannedString {
     position += 1

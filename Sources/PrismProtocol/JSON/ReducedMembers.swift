@@ -116,10 +116,9 @@ public struct ReducedMembers: Sendable {
     }
     text.append(close)
   }
-}
 
-// Strings.
-extension ReducedMembers {
+  // MARK: Strings
+
   private mutating func append(_ string: ScannedString, _ input: Span<UInt8>) {
     let range = string.range
     var end = range.upperBound

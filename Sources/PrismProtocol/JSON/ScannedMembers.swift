@@ -1,9 +1,6 @@
-import PrismBase
-
 /// The members of a JSON object by their places in its text. One is used for text after text.
 package struct ScannedMembers {
   package struct Member: Sendable {
-    /// Its key.
     package let key: ScannedString
     /// The place of its value.
     package let value: Int

@@ -40,6 +40,5 @@ extension String {
 }
 
 extension UInt8 {
-  /// Whether it is a letter or a digit of ASCII.
   package var isASCIIAlphanumeric: Bool { isASCIIDigit || isASCIILetter }
 }

@@ -38,10 +38,8 @@ package struct OTLPWriter {
     bytes.append(UInt8(ascii: "["))
   }
 
-  /// Ends the elements of a list.
   package mutating func endList() { if isJSON { bytes.append(UInt8(ascii: "]")) } }
 
-  /// Appends a field that is a string.
   package mutating func string(_ field: OTLPField, _ text: String) {
     guard isJSON else { return data(field, text.utf8) }
     key(field)
@@ -53,7 +51,6 @@ package struct OTLPWriter {
     if isJSON { string(.bytesValue, Base64.encode(bytes)) } else { data(.bytesValue, bytes) }
   }
 
-  /// Appends a field that is an integer.
   package mutating func integer(_ field: OTLPField, _ number: Int64) {
     guard isJSON else { return self.number(field) { $0.integer(UInt64(bitPattern: number), field.form) } }
     key(field)

@@ -2,9 +2,7 @@
 public enum PrismVersion {
   /// Semantic versioning 2.0.0: `MAJOR.MINOR.PATCH`.
   public static let current = "0.2.0"
-}
 
-extension PrismVersion {
   /// The line that `--version` prints.
   /// - Parameter commit: that the program was built from; empty: it is not known.
   public static func line(of program: String, commit: String) -> String {

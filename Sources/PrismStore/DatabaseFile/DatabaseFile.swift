@@ -162,10 +162,9 @@ final class DatabaseFile {
     close()  // opened again it is set up for the other one
     try read { (_) throws(SQLiteError) in }
   }
-}
 
-// MARK: Transactions
-extension DatabaseFile {
+  // MARK: Transactions
+
   /// Runs all of `body` and writes the ledgers that it changed, or does nothing of it.
   /// - Throws: `diskFull`, `unavailable`; `uncertain` if the commit itself failed and may hold.
   func write<Result>(

@@ -30,9 +30,7 @@ public enum StoreError: Error, Equatable, CustomStringConvertible {
     case .noSuchPacket: "no packet in flight has this id"
     }
   }
-}
 
-extension StoreError {
   static func lock(_ folder: String) throws(StoreError) -> StateLock {
     do { return try StateLock(folder: folder) } catch {
       switch error {

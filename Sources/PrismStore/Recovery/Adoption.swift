@@ -82,10 +82,9 @@ struct Adoption {
       try body(record.row(of: columns))
     }
   }
-}
 
-// MARK: Names
-extension Adoption {
+  // MARK: Names
+
   /// - Returns: what the damaged database itself had not brought over yet.
   private mutating func adoptFacts() throws(SQLiteError) -> SalvageProgress {
     var facts: [String: String] = [:]
@@ -144,10 +143,9 @@ extension Adoption {
     floors.context = max(end, remembered?.state.nextContext ?? 1) + 1 << 32
     try floors.write(connection)
   }
-}
 
-// MARK: The ledger
-extension Adoption {
+  // MARK: The ledger
+
   private mutating func readLedgers() {
     var found: [QueueID: LedgerRecord] = [:]
     source.database.forEach(LedgerRecord.self, of: "ledger") { ledger in
@@ -188,10 +186,9 @@ extension Adoption {
   private func writeLedgers() throws(SQLiteError) {
     for ledger in ledgers.values { try connection.insertOrIgnore(ledger, into: "ledger") }
   }
-}
 
-// MARK: Rows
-extension Adoption {
+  // MARK: Rows
+
   private mutating func adoptDeadLetters() throws(SQLiteError) {
     var found: [QueueID: (count: Int, bytes: Int)] = [:]
     try source.database.forEach(DeadLetterRecord.self, of: "dead") { (letter) throws(SQLiteError) in

@@ -187,10 +187,9 @@ struct Ring: PlainOperations {
     }
     return devices == 0 ? members.count + withPayload.count : 0
   }
-}
 
-// The hourly report `ringHealth` of what became of kept reports (docs/recorder.md).
-extension Ring {
+  // MARK: The hourly report `ringHealth` of what became of kept reports (docs/recorder.md)
+
   private static let hourMilliseconds: Int64 = 3_600_000
 
   private func quota(_ namespace: Int) -> StoreQuota? {

@@ -117,10 +117,9 @@ extension StoreTransaction {
     defer { rows.reset() }
     while let row = try rows.nextHead(), try body(row) {}
   }
-}
 
-// Rows of a ring that may leave.
-extension StoreTransaction {
+  // MARK: Rows of a ring that may leave
+
   private static let releasedTogetherMax = 1000
 
   /// Claims find these rows from now on, or where `devices` is not 0 after `Intents`. - Parameter rule: the trigger's name.

@@ -40,7 +40,6 @@ struct IDRuns: Equatable, Sendable {
     append(id)
   }
 
-  /// The run that holds `id`.
   func run(of id: Int64) -> Run? {
     var (low, high) = (0, runs.count)
     while low < high {
@@ -85,10 +84,9 @@ struct IDRuns: Equatable, Sendable {
     for id in ids where !others.contains(id) { result.append(id) }
     return result
   }
-}
 
-// MARK: Runs that cover more than their ids
-extension IDRuns {
+  // MARK: Runs that cover more than their ids
+
   private static let spanMax: Int64 = 1 << 31
 
   /// Adds a run of ids that are not in. It becomes one with its neighbours if nothing is between them.
@@ -136,10 +134,9 @@ extension IDRuns {
   func overlaps(_ other: IDRuns) -> Bool {
     runs.contains { run in other.runs.contains { $0.first <= run.last && run.first <= $0.last } }
   }
-}
 
-// MARK: In the database: a JSON array of first, last, first, last…, which the views can read too.
-extension IDRuns {
+  // MARK: In the database: a JSON array of first, last, first, last…, which the views can read too.
+
   var text: String {
     "[" + runs.map { "\($0.first),\($0.last)" }.joined(separator: ",") + "]"
   }

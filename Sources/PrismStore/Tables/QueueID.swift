@@ -31,7 +31,6 @@ struct QueueID: Hashable, Sendable {
     self.init(namespace: number, kind: kind)
   }
 
-  /// A namespace's queues, one for each kind.
   static func all(of namespace: Int) -> [QueueID] { RowKind.reports.map { QueueID(namespace: namespace, kind: $0) } }
 
   /// The queue of the ring in memory beside this one.

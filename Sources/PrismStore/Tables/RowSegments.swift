@@ -14,8 +14,6 @@ struct RowSegments: Sendable {
   /// Tables that the queue has; those that are in no segment are empty.
   private(set) var tableCount = 1
 
-  init() {}
-
   /// Takes new rows that leave by themselves.
   var current: RowSegment { list[lastPlace(isRing: false) ?? 0] }
   /// Takes new rows that are kept; nil before the first.

@@ -100,10 +100,9 @@ struct StoreTransaction {
       try statement(NameStatement.deleteNote).run([":namespace": namespace, ":key": key])
     }
   }
-}
 
-// Notes of the policy under which the rows of a namespace were stored.
-extension StoreTransaction {
+  // MARK: Notes of the policy under which the rows of a namespace were stored
+
   /// The names of these notes.
   enum NoteKey: String { case appVersion, maxBodyBytes, expirationDays, ringHours }
 

@@ -1,5 +1,4 @@
 import PrismPacket
-import PrismProtocol
 
 /// The columns of a block's row, which a store reads before it opens the block.
 struct BlockHead: Sendable, Equatable {

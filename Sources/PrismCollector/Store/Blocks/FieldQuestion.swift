@@ -49,10 +49,9 @@ final class FieldQuestion<Answer> {
     case .field(let field): answer(field, text)
     }
   }
-}
 
-// Of blocks that are not opened.
-extension FieldQuestion {
+  // MARK: Of blocks that are not opened
+
   /// The answers for all lines of a block, those of its common information too. - Returns: nil: each is that for no field.
   func answers(_ block: PackedLines) throws -> [Answer]? {
     var answers: [Answer] = []

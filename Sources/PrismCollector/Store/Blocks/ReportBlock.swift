@@ -50,7 +50,6 @@ struct ReportBlock: Sendable {
     text = try packer.unpack(parts.lines, Self.limits)
   }
 
-  /// The packed runs, and the packed lines.
   static func parts(of body: [UInt8]) throws(PacketError) -> (runs: ArraySlice<UInt8>, lines: ArraySlice<UInt8>) {
     guard body.count > 4 else { throw .unpackFailed }
     let length = body[..<4].reduce(0) { $0 << 8 | Int($1) }

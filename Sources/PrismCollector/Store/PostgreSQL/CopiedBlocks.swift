@@ -28,8 +28,6 @@ struct CopiedBlocks {
   private(set) var payloads = CopyRows()
   private(set) var hasPayloads = false
 
-  init(received: Int64) { self.received = received }
-
   mutating func add(_ head: BlockHead, _ body: [UInt8]) {
     blocks.begin(columns: 13)
     for number in [

@@ -12,8 +12,6 @@ struct DatabaseFiles: Sendable {
   private static let bootID = SideFile.text("/proc/sys/kernel/random/boot_id")
   private static let runningMark = "running \(bootID ?? "\n")"
 
-  init(folder: String) { self.folder = folder }
-
   /// A file that `migrate --from` makes at its end: a collector that started here would be a second store of the same identity.
   var carriedMark: String { folder + "/carried" }
   var isCarried: Bool { access(carriedMark, F_OK) == 0 }

@@ -145,10 +145,9 @@ extension PacketDatabase {
         ON p.stream = s.id
       """) ?? 0
   }
-}
 
-// A group of packets within its transaction.
-extension PacketDatabase {
+  // MARK: A group of packets within its transaction
+
   /// Stores the packets that are new, and says what became of each.
   /// - Parameters:
   ///   - receivedTime: milliseconds since 1970.

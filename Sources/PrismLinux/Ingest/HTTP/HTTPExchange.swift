@@ -200,11 +200,9 @@ struct HTTPExchange {
   private func tooLarge(_ conversation: IngestConversation) -> HTTPHead.Fault {
     HTTPHead.Fault(413, "the body is larger than \(bytesMax(conversation.session.rules)) bytes; send it in parts")
   }
-}
 
-// MARK: - Bodies
+  // MARK: Bodies
 
-extension HTTPExchange {
   /// A request is whole.
   private mutating func handle(
     _ head: HTTPHead, _ conversation: IngestConversation, _ turn: inout WorkTurn
@@ -287,11 +285,9 @@ extension HTTPExchange {
     (body, state) = ([], .awaiting(head))
     return false
   }
-}
 
-// MARK: - Answers
+  // MARK: Answers
 
-extension HTTPExchange {
   /// Takes the answers of a body whose reports are all settled.
   mutating func collect(from conversation: inout IngestConversation) {
     if case .polling(let head) = state { return poll(head, conversation) }

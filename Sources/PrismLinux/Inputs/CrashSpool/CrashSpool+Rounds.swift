@@ -167,10 +167,9 @@ extension CrashSpool {
     }
     return submission
   }
-}
 
-// The end of the files.
-extension CrashSpool {
+  // MARK: The end of the files
+
   /// - Returns: false if it may be taken later.
   private func settle(_ report: SpoolListing.Report, _ answer: SubmissionAnswer, _ folder: SpoolFolder) -> Bool {
     if let refusal = answer.refusal {

@@ -81,9 +81,7 @@ enum LastShutdown: String, Sendable {
     let lastRun = records[..<thisBoot].reversed().prefix { $0 != .boot }
     self = lastRun.contains(.shutdown) ? .clean : hasCrashTrace ? .crash : .power
   }
-}
 
-extension LastShutdown {
   private static let recordsMax = 4096
 
   /// Reads the records of the system. - Parameter bootTime: of this boot, in seconds since 1970.
