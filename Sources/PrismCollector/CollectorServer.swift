@@ -65,7 +65,8 @@ public struct CollectorServer: Sendable {
       + tellers.map { teller in Task { await teller.run() } }
   }
 
-  /// What is on its way has this time. What the other side of an output, or a database, does not answer by then comes again.
+  /// For requests and pages that are on their way. Those that the other side of an output, or a database, does not answer by then
+  /// come again.
   private static let stopMax: Duration = .milliseconds(4500)
 
   /// Takes no more packets, answers those that it has, and ends.
@@ -112,7 +113,7 @@ private final class ReaderServer: Sendable {
 
   var server: HTTPServer? { state.withLock { $0.server } }
 
-  /// - Throws: for an address that is none of this machine.
+  /// - Throws: for an address that this machine does not have.
   init(_ collector: Collector, bodyBytesMax: Int) throws {
     var limits = HTTPServerOptions.ofReaders(bodyBytesMax: bodyBytesMax)
     (limits.connectionsMax, limits.trustedProxies) = (CollectorServer.readersMax, collector.options.trustedProxies)

@@ -68,7 +68,7 @@ import Testing
     await store.close()
   }
 
-  @Test("a row says which user it is of, unless no one knows", arguments: [1000, 0, UInt32.max]) func sender(
+  @Test("a row says which user it is of, unless it is not known", arguments: [1000, 0, UInt32.max]) func sender(
     userID: UInt32
   ) async throws {
     let store = try await rig.open()

@@ -14,14 +14,14 @@ import Testing
     ("PrismEngine.Delivery", 0, 462, "one state machine; its states and its window are types of their own"),
     ("prismctl.Command", 0, tableLines, "a table: a declaration for each command"),
     ("prism-collector.Command", 0, tableLines, "a table: a declaration for each command"),
-    ("PrismEngine.ControlHandler", 0, 463, "a method for each request of the control protocol"),
+    ("PrismEngine.ControlHandler", 0, 470, "a method for each request of the control protocol"),
     ("PrismConfig.ValueForm", 0, tableLines, "a table: a form for each kind of value"),
     ("PrismCollector.PageAPI", 0, 700, "a method for each path of the API"),
     ("PrismCollector.Collector", 0, 416, "a method for each thing that a sender asks of the collector"),
     ("PrismStore.ReportStore", 0, 451, "a method for each thing that the engine asks of the store"),
-    ("PrismEngine.PipelineHost", 13, 0, "a closure for each thing that a pipeline's children ask of it"),
+    ("PrismEngine.PipelineHost", 14, 0, "a closure for each thing that a pipeline's children ask of it"),
     ("PrismStore.StoreOptions", 13, 0, "options of one call; seven are seams for tests"),
-    ("PrismLinux.IngestServer", 30, 810, "one thread's state; a split must be measured with the ingest figures"),
+    ("PrismLinux.IngestServer", 30, 825, "one thread's state; a split must be measured with the ingest figures"),
     ("PrismLinux.IngestConnection", 28, 0, "one connection's state; a split must be measured with the ingest figures"),
   ]
 

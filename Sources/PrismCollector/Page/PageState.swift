@@ -18,19 +18,17 @@ final class PageState: Sendable {
   /// Live tails, which end when the collector stops.
   var tailing: ReadGate { tails.gate }
   private let views: Views
-  /// The erasures of all replicas at the last look.
-  private let erased = Mutex<(count: Int64?, nextLook: Duration)>((nil, .zero))
-  private let isShared: Bool
   /// When the collector started, milliseconds since 1970: its counts begin then.
   let startTime: Int64
 
   init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
     symbols = Symbolizer(options.symbolFolder, log: log)
-    views = Views(crashes: CrashIndex(symbols: symbols), questions: RunningQuestions(time: time))
+    views = Views(
+      crashes: CrashIndex(symbols: symbols), questions: RunningQuestions(time: time), isShared: options.fleet.isShared)
     (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     erasures = ErasureDesk(state: options.state, fleet: options.fleet, time: time, log: log)
-    (notices, isShared) = (NoticeStore(options.fleet), options.fleet.isShared)
+    notices = NoticeStore(options.fleet)
     jobs = JobStore(options.fleet)
     crashStates = CrashStateStore(options.fleet)
   }
@@ -43,7 +41,14 @@ final class PageState: Sendable {
     /// By their readers' namespaces.
     let devices = Mutex<[Scope: DeviceIndex]>([:])
 
-    init(crashes: CrashIndex, questions: RunningQuestions) { (self.crashes, self.questions) = (crashes, questions) }
+    /// Other replicas may erase reports.
+    let isShared: Bool
+    /// The erasures of all replicas at the last look.
+    let erased = Mutex<(count: Int64?, nextLook: Duration)>((nil, .zero))
+
+    init(crashes: CrashIndex, questions: RunningQuestions, isShared: Bool) {
+      (self.crashes, self.questions, self.isShared) = (crashes, questions, isShared)
+    }
   }
 
   /// Lists of namespaces whose devices are held; past it another list's are forgotten, and read again.
@@ -74,14 +79,14 @@ final class PageState: Sendable {
 
   /// The same where another replica erased them. Looks once a second at most.
   func followErasures(now: Duration) async {
-    let isDue = erased.withLock { erased in
-      guard isShared, now >= erased.nextLook else { return false }
+    let isDue = views.erased.withLock { erased in
+      guard views.isShared, now >= erased.nextLook else { return false }
       erased.nextLook = now + .seconds(1)
       return true
     }
     // While the database does not answer, neither does what is asked for.
     guard isDue, let count = try? await notices.mark(FleetErasure.mark) ?? 0 else { return }
-    let isNews = erased.withLock { erased in
+    let isNews = views.erased.withLock { erased in
       defer { erased.count = count }
       return erased.count.map { $0 != count } ?? false
     }

@@ -11,9 +11,9 @@ extension IngestServer {
 
   func acceptReady(_ ready: [Int]) {
     if ready.contains(Self.listenerID) { acceptSome(from: listener, .reports) }
-    guard !entrances.isEmpty else { return }
+    guard !entrances.open.isEmpty else { return }
     for id in ready {
-      if let open = entrances[id], !open.receive() { acceptSome(from: open.listener, open.entrance) }
+      if let open = entrances.open[id], !open.receive() { acceptSome(from: open.listener, open.entrance) }
     }
   }
 

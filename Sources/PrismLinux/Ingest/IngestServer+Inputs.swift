@@ -20,7 +20,7 @@ extension IngestServer {
     var (opened, still): ([OpenEntrance], [Entrance: String]) = ([], [:])
     for (entrance, address) in wanted.sorted(by: { $0.key.key < $1.key.key }) where !isOpen(entrance, address) {
       do throws(SocketError) { opened.append(try open(entrance, address, daemon)) } catch {
-        guard error.exitCode != .configuration, isAtStart || awaited[entrance] == address else {
+        guard error.exitCode != .configuration, isAtStart || entrances.awaited[entrance] == address else {
           for open in opened { open.close() }
           throw EntranceFault(key: entrance.key, reason: error)
         }
@@ -30,17 +30,17 @@ extension IngestServer {
           level: .error)
       }
     }
-    for entrance in awaited.keys where still[entrance] == nil {
+    for entrance in entrances.awaited.keys where still[entrance] == nil {
       log.faultEnded("listen.\(entrance)", "an input has its address, or needs it no more", ["key": entrance.key])
     }
-    awaited = still
-    for (id, open) in entrances where wanted[open.entrance] != open.listener.path { endEntrance(id) }
+    entrances.awaited = still
+    for (id, open) in entrances.open where wanted[open.entrance] != open.listener.path { endEntrance(id) }
     for open in opened { add(open) }
-    return !awaited.isEmpty
+    return !entrances.awaited.isEmpty
   }
 
   private func isOpen(_ entrance: Entrance, _ address: String) -> Bool {
-    entrances.values.contains { $0.entrance == entrance && $0.listener.path == address }
+    entrances.open.values.contains { $0.entrance == entrance && $0.listener.path == address }
   }
 
   private func open(
@@ -51,27 +51,27 @@ extension IngestServer {
   }
 
   private func add(_ open: OpenEntrance) {
-    entrances[open.id] = open
-    if state == .serving { entrances[open.id]?.watch.set(reads: true, writes: false) }
+    entrances.open[open.id] = open
+    if state == .serving { entrances.open[open.id]?.watch.set(reads: true, writes: false) }
     log.info("an input listens", ["key": open.entrance.key, "address": open.listener.path])
   }
 
   func endEntrance(_ id: Int) {
-    if state == .serving { entrances[id]?.receive() }
-    entrances.removeValue(forKey: id)?.close()
+    if state == .serving { entrances.open[id]?.receive() }
+    entrances.open.removeValue(forKey: id)?.close()
   }
 
   /// Accepts connections at all entrances, or pauses them for a while.
   func watchEntrances(reads: Bool) {
     accepting.set(reads: reads, writes: false)
-    for id in entrances.keys { entrances[id]?.watch.set(reads: reads, writes: false) }
+    for id in entrances.open.keys { entrances.open[id]?.watch.set(reads: reads, writes: false) }
   }
 
-  func watch(_ id: Int, reads: Bool) { entrances[id]?.watch.set(reads: reads && state == .serving, writes: false) }
+  func watch(_ id: Int, reads: Bool) { entrances.open[id]?.watch.set(reads: reads && state == .serving, writes: false) }
 
   /// The port of an entrance over TCP; nil if it is not open.
   func port(of entrance: Entrance) -> UInt16? {
-    entrances.values.first { $0.entrance == entrance }.flatMap { ($0.listener as? LoopbackListener)?.port }
+    entrances.open.values.first { $0.entrance == entrance }.flatMap { ($0.listener as? LoopbackListener)?.port }
   }
 }
 

@@ -43,10 +43,8 @@ public actor IngestServer {
   let otherInputs: OtherInputs
   /// Of all connections.
   let places = WatchPlaces()
-  /// Further listening sockets, by their number in the loop.
-  var entrances: [Int: OpenEntrance] = [:]
-  /// Addresses that other programs had at the start.
-  var awaited: [Entrance: String] = [:]
+  /// Further listening sockets, by their number in the loop, and addresses that other programs had at the start.
+  var entrances: (open: [Int: OpenEntrance], awaited: [Entrance: String]) = ([:], [:])
   var connections: [Int: IngestConnection] = [:]
   var lastID = 0
   var buffer = [UInt8](repeating: 0, count: readBytes)
@@ -91,7 +89,7 @@ public actor IngestServer {
 
   /// The counters since the start.
   public var counters: IngestCounters {
-    for open in entrances.values { open.datagrams?.assumeIsolated { $0.noteDropped() } }
+    for open in entrances.open.values { open.datagrams?.assumeIsolated { $0.noteDropped() } }
     var result = counts
     result.connections = connections.count
     (result.memoryBytes, result.memoryBytesMax) = (budget.bytes, budget.bytesMax)
@@ -109,7 +107,7 @@ public actor IngestServer {
   /// From a reload: for connections from now on. - Throws: `unknownGroup`, `system`; then all stays as it was.
   public func update(mode: UInt32, group: String?) throws(SocketError) {
     try listener.update(mode: mode, group: group)
-    for open in entrances.values { try (open.listener as? UnixListener)?.update(mode: mode, group: group) }
+    for open in entrances.open.values { try (open.listener as? UnixListener)?.update(mode: mode, group: group) }
   }
 
   // MARK: Watching
@@ -141,7 +139,7 @@ public actor IngestServer {
   /// everything is closed. Returns when it is, `stopMax` after it began at the latest.
   public func stop() async {
     if state == .serving {
-      await DatagramQueue.end(entrances.values.compactMap(\.datagrams), within: Self.stopMax / 2, time)
+      await DatagramQueue.end(entrances.open.values.compactMap(\.datagrams), within: Self.stopMax / 2, time)
     }
     switch state {
     case .idle, .serving: beginStop()
@@ -166,7 +164,7 @@ public actor IngestServer {
   private func beginStop() {
     accepting.end()
     listener.close()
-    for id in entrances.keys.sorted() { endEntrance(id) }
+    for id in entrances.open.keys.sorted() { endEntrance(id) }
     state = .stopping
     refuseRoom()
     for connection in connections.values { connection.conversation?.value.isStopping = true }

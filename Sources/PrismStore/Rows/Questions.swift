@@ -137,7 +137,7 @@ extension ReportStore {
 }
 
 extension JSONValue {
-  /// Equal numbers are one group, whatever their form.
+  /// Equal numbers are one group, in any form.
   fileprivate var groupName: String {
     guard let number = double, number == number.rounded(), abs(number) < 0x1p53 else { return string ?? text }
     return String(Int(number))

@@ -139,7 +139,7 @@ struct OpenWindow: Sendable, Equatable {
     return Array(JSONValue.object(members).bytes.dropFirst().dropLast())
   }
 
-  /// Of the common information: it is a part of what identifies a report (docs/meta.md). Empty where no one knows it.
+  /// Of the common information: it is a part of what identifies a report (docs/meta.md). Empty if the user is not known.
   private var sender: [JSONValue.Member] {
     userID == .max ? [] : [.init(Self.userKey, .string(String(userID)))]
   }

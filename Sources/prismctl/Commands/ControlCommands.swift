@@ -205,7 +205,7 @@ extension Command {
 
   /// A report id may be of digits, as the numbers of dead letters are.
   private static let deadID = [
-    Option("--number", "N", "the one of this number, whatever the report ids are"),
+    Option("--number", "N", "the one of this number, also if a report id is equal"),
     Option("--report-id", "REPORT_ID", "the one of this report id, also of digits alone"),
   ]
 

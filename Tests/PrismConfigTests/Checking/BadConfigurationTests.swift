@@ -23,4 +23,24 @@ struct BadConfigurationTests {
     try folder.write(bad.file, bad.text)
     #expect(folder.faultLines(Self.environment) == bad.lines)
   }
+
+  @Test("two inputs with one address are a fault of the second one") func oneAddress() throws {
+    try corpus(
+      bad:
+        BadConfiguration(
+          "inputs with one address", "prismd.yaml",
+          """
+          otlp: {listen: 9350}
+          metrics: {listen: "0.0.0.0:9350"}
+          statsd: {socket: /run/x.sock, listen: 9351}
+          syslog: {socket: /run/./x.sock, listen: 9351}
+          forward: {listen: "[::1]:9350"}
+
+          """,
+          [
+            "prismd.yaml:1: otlp.listen: is 127.0.0.1:9350, where metrics.listen listens, too; give each its own",
+            "prismd.yaml:4: syslog.socket: is /run/./x.sock, where statsd.socket listens, too; give each its own",
+            "prismd.yaml:4: syslog.listen: is 127.0.0.1:9351, where statsd.listen listens, too; give each its own",
+          ]))
+  }
 }

@@ -214,21 +214,6 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       ["prismd.yaml:1: ingest.socket: is /run/prism/control.sock, where control.socket listens, too; give each its own"]
     ),
     BadConfiguration(
-      "inputs with one address", "prismd.yaml",
-      """
-      otlp: {listen: 9350}
-      metrics: {listen: "0.0.0.0:9350"}
-      statsd: {socket: /run/x.sock, listen: 9351}
-      syslog: {socket: /run/./x.sock, listen: 9351}
-      forward: {listen: "[::1]:9350"}
-
-      """,
-      [
-        "prismd.yaml:1: otlp.listen: is 127.0.0.1:9350, where metrics.listen listens, too; give each its own",
-        "prismd.yaml:4: syslog.socket: is /run/./x.sock, where statsd.socket listens, too; give each its own",
-        "prismd.yaml:4: syslog.listen: is 127.0.0.1:9351, where statsd.listen listens, too; give each its own",
-      ]),
-    BadConfiguration(
       "plain http to another machine", "namespaces.d/shop.yaml",
       "monitorList: [{type: order}]\nurl: http://collector.example.com\n",
       [
