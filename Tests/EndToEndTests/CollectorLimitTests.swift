@@ -9,7 +9,10 @@ import Testing
     "past a limit a device waits as long as the collector says, its other namespaces go on, and each report arrives once",
     arguments: [
       ("deviceRowPerDay: 20", "status 429: the device sent the 20 rows (deviceRowPerDay) that it may in a day"),
-      ("quotas: [{namespace: shop, maxRow: 20}]", "status 507: the namespace shop has 20 reports at rest"),
+      (
+        "quotas: [{namespace: shop, maxRow: 20}]",
+        "status 507: the namespace shop has as many reports at rest as its quota of 20 allows"
+      ),
     ])
   func waits(limit: String, told: String) async throws {
     let shop = "url: URL\nmaxItem: 10\nperiodicTimerSecond: 1\nmonitorList: [{type: sample}]\n"
