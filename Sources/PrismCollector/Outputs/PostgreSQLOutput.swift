@@ -4,8 +4,8 @@ import PrismProtocol
 import PrismSQL
 
 /// Inserts reports into a PostgreSQL database of people who ask in SQL: a table a namespace, which it makes when it is missing
-/// (docs/postgresql.md). A report that comes again, also from another collector, has the key of its row, and is there once: its
-/// device, its packet and the digest of its meta, its payload and, without an id, its place there.
+/// (docs/postgresql.md). A report that comes again, also from another collector, has the key of its row, and is there once. The
+/// key is its device, its packet and the digest of its meta and payload, and of its place there if it has no id.
 actor PostgreSQLOutput: ReportOutput {
   struct Options: Sendable, Equatable {
     var uri: String
