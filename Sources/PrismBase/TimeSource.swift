@@ -20,6 +20,21 @@ extension TimeSource {
   public func sleep(for duration: Duration) async throws {
     try await sleep(until: uptime + duration)
   }
+
+  /// The value of `work`; nil: it takes longer than `limit`, and goes on without this caller.
+  public func value<Value: Sendable>(
+    within limit: Duration, of work: @escaping @Sendable () async -> Value
+  ) async -> Value? {
+    let (answers, answer) = AsyncStream.makeStream(of: Value?.self)
+    Task { answer.yield(await work()) }
+    let timer = Task {
+      try? await sleep(for: limit)  // cancelled: it answered
+      answer.yield(nil)
+    }
+    defer { timer.cancel() }
+    for await first in answers { return first }
+    return nil
+  }
 }
 
 extension Duration {

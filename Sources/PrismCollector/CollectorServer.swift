@@ -71,20 +71,8 @@ public struct CollectorServer: Sendable {
 
   /// Takes no more packets, answers those that it has, and ends.
   public func stop() async {
-    let (ends, continuation) = AsyncStream.makeStream(of: Bool.self)
-    let limit = Task { [time = collector.time] in
-      do { try await time.sleep(for: Self.stopMax) } catch { return }  // all has ended
-      continuation.yield(false)
-    }
-    Task {
-      await finish()
-      continuation.yield(true)
-    }
-    for await isWhole in ends {
-      if !isWhole { collector.log.warning("the collector ends with work that is not answered; it comes again", [:]) }
-      break
-    }
-    limit.cancel()
+    guard await collector.time.value(within: Self.stopMax, of: { await finish() }) == nil else { return }
+    collector.log.warning("the collector ends with work that is not answered; it comes again", [:])
   }
 
   private func finish() async {
@@ -95,7 +83,7 @@ public struct CollectorServer: Sendable {
     collector.access.page.reading.close()
     await collector.queue.close()  // packets that are held would hold up the stop
     await withTaskGroup { group in
-      for server in [owner, readers?.end(), senders] { group.addTask { await server?.stop() } }
+      for server in [owner, readers?.server, senders] { group.addTask { await server?.stop() } }
     }
     for output in outputs { await output.value }
     await collector.close()
@@ -109,9 +97,10 @@ private final class ReaderServer: Sendable {
 
   private let collector: Collector
   private let limits: HTTPServerOptions
-  private let state = Mutex<(server: HTTPServer?, hasEnded: Bool)>((nil, false))
+  private let state = Mutex<HTTPServer?>(nil)
 
-  var server: HTTPServer? { state.withLock { $0.server } }
+  /// nil: another program has the address.
+  var server: HTTPServer? { state.withLock { $0 } }
 
   /// - Throws: for an address that this machine does not have.
   init(_ collector: Collector, bodyBytesMax: Int) throws {
@@ -129,7 +118,7 @@ private final class ReaderServer: Sendable {
       let server = try HTTPServer(listener: listener, options: limits) {
         await collector.answerReader($0, isOwner: false)
       }
-      state.withLock { $0.server = server }
+      state.withLock { $0 = server }
     } catch {
       guard case .cannotListen(_, EADDRINUSE) = error else { throw error }
       collector.log.fault(
@@ -141,17 +130,9 @@ private final class ReaderServer: Sendable {
   func listenAgain() async {
     while server == nil {
       do { try await collector.time.sleep(for: Self.listenInterval) } catch { return }  // the collector stops
-      guard !state.withLock({ $0.hasEnded }), (try? listen()) != nil, server != nil else { continue }
-      collector.log.faultEnded(Self.faultKey, "readers are served", ["address": collector.options.readerListen])
+      try? listen()  // it was logged at the start
     }
-  }
-
-  /// - Returns: what is to be stopped.
-  func end() -> HTTPServer? {
-    state.withLock { state in
-      state.hasEnded = true
-      return state.server
-    }
+    collector.log.faultEnded(Self.faultKey, "readers are served", ["address": collector.options.readerListen])
   }
 }
 

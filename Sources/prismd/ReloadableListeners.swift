@@ -53,11 +53,8 @@ struct ReloadableListeners: Sendable {
   func listenAgain(_ daemon: @Sendable () -> DaemonConfiguration) async {
     while !Task.isCancelled {
       do { try await SystemTime().sleep(for: Self.listenInterval) } catch { return }  // the daemon stops
-      let isAwaited = (
-        (try? await inputs.server.listen(daemon())) ?? true,
-        (try? await metrics.listen(on: daemon().metricsListen)) ?? true
-      )
-      if isAwaited == (false, false) { return }
+      let areAwaited = [await inputs.server.listenAgain(daemon()), await metrics.listenAgain()]
+      if !areAwaited.contains(true) { return }
     }
   }
 

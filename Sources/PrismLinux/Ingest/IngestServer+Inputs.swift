@@ -12,35 +12,35 @@ extension IngestServer {
   /// Listens where `daemon` says from now on, beside the ingest socket. Connections that are there stay.
   /// - Parameter isAtStart: an address that another program has keeps nothing else closed: it is awaited.
   /// - Throws: the first address that can't be listened on and was not awaited; then it listens where it did.
-  /// - Returns: whether an address is awaited. Call it again for that.
-  @discardableResult
-  public func listen(_ daemon: DaemonConfiguration, isAtStart: Bool = false) throws(EntranceFault) -> Bool {
-    guard state != .stopping, state != .stopped else { return false }
+  public func listen(_ daemon: DaemonConfiguration, isAtStart: Bool = false) throws(EntranceFault) {
+    guard state != .stopping, state != .stopped else { return }
     let wanted = Entrance.addresses(daemon)
-    var (opened, still): ([OpenEntrance], [Entrance: String]) = ([], [:])
-    for (entrance, address) in wanted.sorted(by: { $0.key.key < $1.key.key }) where !isOpen(entrance, address) {
+    var opened: [OpenEntrance] = []
+    for (entrance, address) in wanted.sorted(by: { $0.key.key < $1.key.key }) where !entrances.isOpen(entrance, address)
+    {
       do throws(SocketError) { opened.append(try open(entrance, address, daemon)) } catch {
         guard error.exitCode != .configuration, isAtStart || entrances.awaited[entrance] == address else {
           for open in opened { open.close() }
           throw EntranceFault(key: entrance.key, reason: error)
         }
-        still[entrance] = address
-        log.fault(
-          "listen.\(entrance)", "an input can't listen; it is tried again", ["key": entrance.key, "cause": "\(error)"],
-          level: .error)
+        entrances.wait(for: entrance, address, error, log)
       }
     }
-    for entrance in entrances.awaited.keys where still[entrance] == nil {
-      log.faultEnded("listen.\(entrance)", "an input has its address, or needs it no more", ["key": entrance.key])
+    for (entrance, address) in entrances.awaited where wanted[entrance] != address {
+      entrances.endWait(entrance, log)
     }
-    entrances.awaited = still
     for (id, open) in entrances.open where wanted[open.entrance] != open.listener.path { endEntrance(id) }
     for open in opened { add(open) }
-    return !entrances.awaited.isEmpty
   }
 
-  private func isOpen(_ entrance: Entrance, _ address: String) -> Bool {
-    entrances.open.values.contains { $0.entrance == entrance && $0.listener.path == address }
+  /// Opens the awaited addresses that are free now.
+  /// - Parameter daemon: says whose the file of a Unix socket is.
+  /// - Returns: whether one is still awaited.
+  public func listenAgain(_ daemon: DaemonConfiguration) -> Bool {
+    guard state != .stopping, state != .stopped else { return false }
+    let free = entrances.awaited.compactMap { try? open($0, $1, daemon) }  // the others were logged at the start
+    for open in free { add(open) }
+    return !entrances.awaited.isEmpty
   }
 
   private func open(
@@ -51,6 +51,7 @@ extension IngestServer {
   }
 
   private func add(_ open: OpenEntrance) {
+    entrances.endWait(open.entrance, log)
     entrances.open[open.id] = open
     if state == .serving { entrances.open[open.id]?.watch.set(reads: true, writes: false) }
     log.info("an input listens", ["key": open.entrance.key, "address": open.listener.path])
@@ -248,6 +249,30 @@ enum Entrance: Hashable {
     guard isTCP else { return PeerCredentials(of: descriptor)?.userID }
     var userID: UInt32 = 0
     return prism_tcp_peer_user(descriptor, &userID) == 0 ? userID : nil
+  }
+}
+
+/// The listening sockets beside the ingest socket.
+struct Entrances {
+  /// By their numbers in the loop.
+  var open: [Int: OpenEntrance] = [:]
+  /// Addresses that other programs had at the start.
+  private(set) var awaited: [Entrance: String] = [:]
+
+  func isOpen(_ entrance: Entrance, _ address: String) -> Bool {
+    open.values.contains { $0.entrance == entrance && $0.listener.path == address }
+  }
+
+  mutating func wait(for entrance: Entrance, _ address: String, _ cause: SocketError, _ log: Logger) {
+    awaited[entrance] = address
+    log.fault(
+      "listen.\(entrance)", "an input can't listen; it is tried again", ["key": entrance.key, "cause": "\(cause)"],
+      level: .error)
+  }
+
+  mutating func endWait(_ entrance: Entrance, _ log: Logger) {
+    awaited[entrance] = nil
+    log.faultEnded("listen.\(entrance)", "an input has its address, or needs it no more", ["key": entrance.key])
   }
 }
 

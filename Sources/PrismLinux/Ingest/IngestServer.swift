@@ -43,8 +43,7 @@ public actor IngestServer {
   let otherInputs: OtherInputs
   /// Of all connections.
   let places = WatchPlaces()
-  /// Further listening sockets, by their number in the loop, and addresses that other programs had at the start.
-  var entrances: (open: [Int: OpenEntrance], awaited: [Entrance: String]) = ([:], [:])
+  var entrances = Entrances()
   var connections: [Int: IngestConnection] = [:]
   var lastID = 0
   var buffer = [UInt8](repeating: 0, count: readBytes)

@@ -54,19 +54,23 @@ public actor MetricsServer {
   /// Listens on `address` from now on; stops listening if it is nil.
   /// - Parameter isAtStart: an address that another program has is awaited.
   /// - Throws: then it listens where it did.
-  /// - Returns: whether the address is awaited. Call it again for that.
-  @discardableResult
-  public func listen(on address: String?, isAtStart: Bool = false) async throws(HTTPServerError) -> Bool {
+  public func listen(on address: String?, isAtStart: Bool = false) async throws(HTTPServerError) {
     let isAwaited = isAtStart || address == awaited && address != nil
     awaited = nil
     do throws(HTTPServerError) { try await move(to: address) } catch {
       guard isAwaited else { throw error }
       awaited = address
-      log.fault(Self.listenKey, "metrics can't be served; it is tried again", ["cause": "\(error)"], level: .error)
-      return true
+      return log.fault(
+        Self.listenKey, "metrics can't be served; it is tried again", ["cause": "\(error)"], level: .error)
     }
     log.faultEnded(Self.listenKey, "metrics have their address, or need it no more")
-    return false
+  }
+
+  /// Listens on the awaited address if it is free now. - Returns: whether it is still awaited.
+  public func listenAgain() async -> Bool {
+    guard let awaited else { return false }
+    try? await listen(on: awaited)  // it was logged at the start
+    return self.awaited != nil
   }
 
   private static let listenKey = "listen.metrics"
@@ -153,14 +157,6 @@ public actor MetricsServer {
         return try? await sources.engine.storeFigures()  // its health tells why
       }
     self.asking = asking
-    let (answers, answer) = AsyncStream.makeStream(of: StoreFigures?.self)
-    Task { answer.yield(await asking.value) }
-    let limit = Task {
-      try? await SystemTime().sleep(for: Self.storeTimeout)  // cancelled: it answered
-      answer.yield(nil)
-    }
-    defer { limit.cancel() }
-    for await first in answers { return first }
-    return nil
+    return await SystemTime().value(within: Self.storeTimeout) { await asking.value } ?? nil
   }
 }
