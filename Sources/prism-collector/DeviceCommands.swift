@@ -52,12 +52,13 @@ extension Command {
 }
 
 extension CollectorDesk {
-  /// Says on standard error that an id may be mistyped. That is no refusal: the device may come later.
+  /// - Throws: 64 for an id that no device can have.
   static func check(_ device: String) throws(Failure) {
     guard !DeviceID.isValid(device) else { return }
     throw .usage("`\(device.printable)` is no device's id, which is 1 to 128 visible ASCII characters")
   }
 
+  /// Says on standard error that an id may be mistyped. That is no refusal: the device may come later.
   func note(ifUnknown device: String, _ effect: String) async throws(Failure) {
     try Self.check(device)
     do throws(Failure) { _ = try await get("/device", query: "id=\(device.percentEncoded)") } catch {

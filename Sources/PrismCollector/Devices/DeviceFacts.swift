@@ -88,9 +88,8 @@ actor DeviceFacts {
             },
             onConflict: """
               (device, namespace) DO UPDATE SET
-                app = CASE WHEN excluded.app || excluded.version = '' THEN device_facts.app ELSE excluded.app END,
-                version = CASE WHEN excluded.app || excluded.version = '' THEN device_facts.version
-                  ELSE excluded.version END,
+                app = CASE WHEN excluded.app = '' THEN device_facts.app ELSE excluded.app END,
+                version = CASE WHEN excluded.app = '' THEN device_facts.version ELSE excluded.version END,
                 crash_time = coalesce(excluded.crash_time, device_facts.crash_time), noted_time = excluded.noted_time
               """)
         }
@@ -138,7 +137,7 @@ extension DeviceFacts.Notes {
   fileprivate mutating func take(_ facts: DeviceFacts.Facts, _ key: DeviceFacts.Key) -> Bool {
     var facts = facts
     if let before = known[key] {
-      if facts.app.isEmpty && facts.version.isEmpty { (facts.app, facts.version) = (before.app, before.version) }
+      if facts.app.isEmpty { (facts.app, facts.version) = (before.app, before.version) }
       let isSame = (facts.app, facts.version) == (before.app, before.version) && facts.crashTime == nil
       if isSame, abs(facts.notedTime - before.notedTime) < DeviceFacts.repeatMilliseconds { return false }
     }

@@ -102,7 +102,6 @@ actor ErasureDesk {
       }
       if case .device(let device) = job.erased { job.counts.records = try await store.erase(device: device) }
       try FleetErasure.run(job.erased, in: fleet)
-      try FleetErasure.tellReplicas(of: fleet)
       try await store.scrub(days)
       (job.state, job.through) = (.done, max(job.through, job.last))
     } catch { (job.state, job.cause) = (.failed, error.description) }

@@ -5,9 +5,17 @@ import PrismSQLite
 
 /// Erases what is kept of the fleet beside its reports, and what may hold bytes of them: the one list of it.
 enum FleetErasure {
+  /// Of `notice_marks`: counts erasures, so that each replica forgets what it read before.
+  static let mark = "erasures"
   /// Dictionaries are made of reports, and notices name the reasons and frames of crashes. Devices make do without a dictionary
   /// until the next one.
-  private static let ofReports = ["DELETE FROM dictionaries", "DELETE FROM notices"]
+  private static let ofReports = [
+    "DELETE FROM dictionaries", "DELETE FROM notices",
+    """
+    INSERT INTO notice_marks (name, value) VALUES ('\(mark)', 1)
+    ON CONFLICT (name) DO UPDATE SET value = notice_marks.value + 1
+    """,
+  ]
   /// All that is known of a device, but for its enrollment and revocation.
   private static let ofDevice = [
     "DELETE FROM device_facts WHERE device = $1", "DELETE FROM job_devices WHERE device = $1",
@@ -19,20 +27,7 @@ enum FleetErasure {
     "configured_devices",
   ]
 
-  /// Of `notice_marks`: counts erasures, so that each replica forgets what it read before.
-  static let mark = "erasures"
-
   /// Call it when no report of the erasure is left in the store.
-  static func tellReplicas(of fleet: FleetDatabase) throws(StoreFailure) {
-    try FleetSession(fleet).write { statements in
-      _ = try statements.run(
-        """
-        INSERT INTO notice_marks (name, value) VALUES ($1, 1)
-        ON CONFLICT (name) DO UPDATE SET value = notice_marks.value + 1
-        """, [mark])
-    }
-  }
-
   static func run(_ erased: Erased, in fleet: FleetDatabase) throws(StoreFailure) {
     try FleetSession(fleet).write { statements in
       for statement in ofReports { try statements.run(statement, []) }

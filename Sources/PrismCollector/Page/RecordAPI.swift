@@ -220,7 +220,7 @@ extension RecordAPI {
   /// `GET /records`: a page of one table or of one device, by ascending server id.
   func find(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     var http = request.http
-    http.query.removeAll { $0.value.isEmpty || $0.name == "field" }
+    http.query.removeAll { $0.name == "field" }
     return try await find(try RecordFilter(http, request.scope), where: try MetaCondition.all("field", request.http))
   }
 

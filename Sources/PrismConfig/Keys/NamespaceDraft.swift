@@ -123,14 +123,10 @@ package struct NamespaceDraft: Sendable {
 
   private func checkTriggers(_ result: NamespaceConfiguration, line: Int, _ checker: inout Checker) {
     guard !checker.hasFault(at: "monitorList") else { return }
-    let kept = result.monitorList.filter { $0.keep != .queue }.map(\.type)
     for (index, trigger) in value.triggers.enumerated() {
-      if result.monitorList.entry(for: trigger.on) == nil {
-        checker.fault(line, "triggers[\(index)].on", "is \(trigger.on), must be a type of monitorList")
+      for fault in result.monitorList.faults(of: trigger) {
+        checker.fault(line, "triggers[\(index)].\(fault.key)", fault.words)
       }
-      guard kept.isEmpty else { continue }
-      checker.fault(
-        line, "triggers[\(index)].types", "finds no report: no type of monitorList has keep: ring or keep: memory")
     }
   }
 

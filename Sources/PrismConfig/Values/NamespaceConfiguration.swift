@@ -161,6 +161,14 @@ extension [MonitoredType] {
     let pattern = ReportType.patterns(of: map(\.type)).first { $0.matches(type) }
     return pattern.flatMap { pattern in first { $0.type == pattern } }
   }
+
+  /// Why a trigger, of a file or of a server, would never let a report go.
+  public func faults(of trigger: ReportTrigger) -> [(key: String, words: String)] {
+    let isKnown = entry(for: trigger.on) != nil
+    return (isKnown ? [] : [("on", "is \(trigger.on), must be a type of monitorList")])
+      + (contains { $0.keep != .queue }
+        ? [] : [("types", "finds no report: no type of monitorList has keep: ring or keep: memory")])
+  }
 }
 
 /// One entry of a namespace's monitor list.

@@ -43,13 +43,8 @@ extension CommandDesk {
       .filter { $0.hasPrefix(TriggerOrder.namePrefix) }
     var ended = CommandEnd.done(.string(order.trigger == nil ? "taken away" : "holds for \(order.hours) hours"))
     let types = engine.hub.current.namespaces[namespace]?.monitorList ?? []
-    if let trigger = order.trigger {
-      // As a trigger of the file is refused for it (`NamespaceDraft`).
-      if types.entry(for: trigger.on) == nil {
-        ended = .failed(.string("on: is \(trigger.on), must be a type of monitorList"))
-      } else if types.allSatisfy({ $0.keep == .queue }) {
-        ended = .failed("no type of monitorList has keep: ring or keep: memory")
-      }
+    if let fault = order.trigger.flatMap({ types.faults(of: $0).first }) {
+      ended = .failed(.string("\(fault.key): \(fault.words)"))
     }
     if !names.contains(order.name) {
       if order.trigger == nil { ended = .failed("no such trigger holds") }
