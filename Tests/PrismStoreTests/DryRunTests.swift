@@ -1,7 +1,8 @@
 import PrismProtocol
-import PrismStore
 import PrismTestSupport
 import Testing
+
+@testable import PrismStore
 
 /// A dry run names the effects that the change has then, and changes nothing itself.
 @Suite("Dry run of a configuration")
@@ -33,8 +34,11 @@ struct DryRunTests {
     let before = try await store.status()
     let policy = Self.policy(days: 3, version: "1", bodyMax: 4000)
     let told = try await store.dryRun(policy, quota: Self.roomy, of: Rig.shop)
+    let memory = await store.dumped()
+    #expect(try await store.dryRun(policy, quota: Self.roomy, of: Rig.shop) == told)
     #expect(told.expired == 300 && told.removed == 5 && told.isComplete)
     #expect(try await store.status() == before)
+    #expect(await store.dumped() == memory, "each field of the state is brought back")
     try await store.apply([Rig.shop: policy])
     while try await store.maintain() {}
     #expect(try await store.ledger()[.expired] == told.expired)
@@ -140,5 +144,14 @@ struct DryRunTests {
     }
     #expect(try await store.claim(rig.claim())?.numbers == [1, 2, 3])
     #expect(try await store.ledger().isBalanced)
+  }
+}
+
+extension ReportStore {
+  /// All that it keeps in memory.
+  fileprivate func dumped() -> String {
+    var text = ""
+    dump(state, to: &text)
+    return text
   }
 }

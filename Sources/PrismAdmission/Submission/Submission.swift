@@ -33,7 +33,7 @@ public struct Submission: Sendable {
     createdTime: Int64? = nil, reportID: ReportID? = nil, from source: SubmissionSource
   ) {
     let id = reportID?.text ?? ""
-    self.init(namespace, type, id, metaBytes: meta.underestimatedCount, payload, createdTime, source) { text in
+    self.init(namespace, type, id, metaBytes: meta.underestimatedCount, payload, nil, createdTime, source) { text in
       let start = text.count
       text += meta
       text.replaceLineFeeds(from: start)
@@ -48,17 +48,16 @@ public struct Submission: Sendable {
     let isReduced = source.mending.cuts && members.count + 2 > Self.scannedBytesMax
     let kept = isReduced ? ReducedMeta.reducing(members, members.indices, hasContent: payload == nil) : nil
     let (id, bytes) = (reportID?.text ?? "", kept?.members.count ?? members.count)
-    self.init(namespace, type, id, metaBytes: bytes + 2, payload, createdTime, source) { text in
+    self.init(namespace, type, id, metaBytes: bytes + 2, payload, kept?.rest, createdTime, source) { text in
       text.append(UInt8(ascii: "{"))
       if let kept { text += kept.members } else { text.append(copying: members, members.indices) }
       text.append(UInt8(ascii: "}"))
     }
-    reduced = kept?.rest
   }
 
   private init(
     _ namespace: String, _ type: String, _ reportID: String, metaBytes: Int, _ payload: [UInt8]?,
-    _ createdTime: Int64?, _ source: SubmissionSource, appendMeta: (inout [UInt8]) -> Void
+    _ reduced: ReducedMeta?, _ createdTime: Int64?, _ source: SubmissionSource, appendMeta: (inout [UInt8]) -> Void
   ) {
     var text: [UInt8] = []
     text.reserveCapacity(namespace.utf8.count + type.utf8.count + reportID.utf8.count + metaBytes)
@@ -69,7 +68,8 @@ public struct Submission: Sendable {
     text += reportID.utf8
     idEnd = text.count
     appendMeta(&text)
-    (self.source, self.text, self.payload, self.createdTime) = (source, text, payload, createdTime)
+    (self.source, self.text, self.payload, self.reduced) = (source, text, payload, reduced)
+    self.createdTime = createdTime
   }
 
   /// It has an id.

@@ -15,14 +15,14 @@ extension [UInt8] {
     append(.quote)
   }
 
-  /// Runs without an escape are copied at once. Behind one there may be many: some bytes are looked at one by one.
+  /// Runs without an escape are copied at once. Behind one there may be many: some bytes go through a piece.
   private mutating func appendEscaped(_ text: Span<UInt8>) {
     var copied = 0
     while let index = text.firstEscape(from: copied) {
       append(copying: text, copied..<index)
-      copied = Swift.min(index + 64, text.count)
+      copied = Swift.min(index + EscapedPiece.textBytes, text.count)
       var piece = EscapedPiece()
-      for index in index..<copied { piece.append(escaping: text[index]) }
+      piece.append(escaping: text, index..<copied)
       append(copying: piece.bytes.span, 0..<piece.count)
     }
     append(copying: text, copied..<text.count)
@@ -49,17 +49,36 @@ extension [UInt8] {
   }
 }
 
-/// At most 64 bytes with their escapes.
+/// A few bytes with their escapes, the longest of which has six for one.
 private struct EscapedPiece {
+  static let textBytes = 64
   private(set) var bytes = InlineArray<384, UInt8>(repeating: 0)
   private(set) var count = 0
+
+  /// - Parameter range: of at most `textBytes`.
+  mutating func append(escaping text: Span<UInt8>, _ range: Range<Int>) {
+    var index = range.lowerBound
+    while index < range.upperBound {
+      if index + 8 <= range.upperBound {
+        // All eight are written, and those before the first escape count.
+        let (word, plain) = text.word(at: index)
+        var output = bytes.mutableSpan
+        var room = output.mutableBytes
+        room.storeBytes(of: word.littleEndian, toByteOffset: count, as: UInt64.self)
+        (index, count) = (index + plain, count + plain)
+        if plain == 8 { continue }
+      }
+      append(escaping: text[index])
+      index += 1
+    }
+  }
 
   private mutating func append(_ byte: UInt8) {
     bytes[count] = byte
     count += 1
   }
 
-  mutating func append(escaping byte: UInt8) {
+  private mutating func append(escaping byte: UInt8) {
     switch byte {
     case .quote, .backslash: append(.backslash)
     case UInt8(ascii: "\n"):
@@ -87,9 +106,8 @@ extension Span<UInt8> {
   fileprivate func firstEscape(from start: Int) -> Int? {
     var index = start
     while index + 8 <= count {
-      let word = UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
-      let escapes = Self.escapes(word)
-      if escapes != 0 { return index + escapes.trailingZeroBitCount / 8 }
+      let plain = word(at: index).plain
+      if plain < 8 { return index + plain }
       index += 8
     }
     while index < count {
@@ -97,6 +115,12 @@ extension Span<UInt8> {
       index += 1
     }
     return nil
+  }
+
+  /// The eight bytes from `index` on, and how many of them come before one that a JSON string can't have.
+  @inline(__always) fileprivate func word(at index: Int) -> (word: UInt64, plain: Int) {
+    let word = UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
+    return (word, Self.escapes(word).trailingZeroBitCount / 8)
   }
 
   /// The top bit of each byte that is a quote, a backslash or a control character. (A borrow may mark bytes above the lowest

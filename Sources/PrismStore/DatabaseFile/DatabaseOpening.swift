@@ -142,7 +142,7 @@ struct DatabaseOpening {
     }
     let epoch = try Epoch.read(database.connection)
     try MemoryDatabase(database.connection, options)?.attach()
-    var state = try StoreState(database.connection)
+    let state = try StoreState(database.connection)
     // Ids and sequences that this process gave in an answer are never given out again.
     state.nextSequence = max(state.nextSequence, remembered?.state.nextSequence ?? 1)
     state.nextContext = max(state.nextContext, remembered?.state.nextContext ?? 1)

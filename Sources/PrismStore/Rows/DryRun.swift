@@ -15,7 +15,7 @@ struct DryRun: PlainOperations {
   ) throws(SQLiteError) -> RetentionEffects {
     guard let namespace = state.names.number(of: namespace) else { return RetentionEffects() }
     if quota.evictsOldest { try ShareCount(transaction).count(namespace) }
-    let (before, connection) = (state, transaction.database.connection)
+    let (before, connection) = (StoreState(copying: state), transaction.database.connection)
     // Pages that don't fit into the cache would go to the log, and a full disk would fail it.
     try connection.execute("PRAGMA cache_spill = OFF")
     try transaction.statement(SQL.begin).run()

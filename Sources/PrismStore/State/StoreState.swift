@@ -2,8 +2,8 @@ import PrismProtocol
 import PrismSQLite
 
 /// The known state of the whole database, in memory, without its rows. It is read from the database at start, and again
-/// after a transaction failed.
-struct StoreState {
+/// after a transaction failed. There is one of it for an open database: to copy it would touch each of its parts.
+final class StoreState {
   private(set) var names = Names()
   /// By `QueueID.index`.
   private var queues: [QueueState] = []
@@ -32,6 +32,30 @@ struct StoreState {
     set { counts.memory = newValue }
   }
 
+  /// For a transaction that is rolled back.
+  init(copying other: StoreState) {
+    (names, queues, nextSequence, nextContext) = (other.names, other.queues, other.nextSequence, other.nextContext)
+    (shares, contexts, repeats, counts) = (other.shares, other.contexts, other.repeats, other.counts)
+    (apps, salvage, clientIDs, records) = (other.apps, other.salvage, other.clientIDs, other.records)
+  }
+
+  /// Reads everything. - Throws: `isCorruption` also if values contradict each other.
+  init(_ connection: SQLiteConnection) throws(SQLiteError) {
+    salvage = try SalvageProgress(connection)
+    records = try RecordsState(connection)
+    try readNames(connection)
+    try readLedgers(connection)
+    try readPackets(connection)
+    try countClaimed()
+    try readFiltered(connection)
+    try readReleases(connection)
+    let floors = try NumberFloors(connection)
+    names.floors = floors
+    clientIDs.hasOwnerless = try connection.hasOwnerlessIDs()
+    try readMemory(connection)
+    nextContext = max(floors.context, try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1)
+  }
+
   /// Above the number of every record of rows that may leave.
   var nextRelease: Int64 { (queues.lazy.flatMap(\.releases).map(\.number).max() ?? 0) + 1 }
 
@@ -40,13 +64,13 @@ struct StoreState {
     _modify { yield &queues[queue.index] }
   }
 
-  mutating func add(_ namespace: NamespaceName, number: Int) {
+  func add(_ namespace: NamespaceName, number: Int) {
     names.add(namespace, number: number)
     let missing = (number + 1) * RowKind.reports.count * 2 - queues.count
     if missing > 0 { queues.append(contentsOf: repeatElement(QueueState(), count: missing)) }
   }
 
-  mutating func add(_ type: ReportType, number: Int64) { names.add(type, number: number) }
+  func add(_ type: ReportType, number: Int64) { names.add(type, number: number) }
 
   /// nil for a namespace that never stored anything.
   func queue(_ namespace: NamespaceName, _ kind: RowKind) -> QueueID? {
@@ -112,24 +136,7 @@ struct StoreState {
 
 // MARK: From the database
 extension StoreState {
-  /// Reads everything. - Throws: `isCorruption` also if values contradict each other.
-  init(_ connection: SQLiteConnection) throws(SQLiteError) {
-    salvage = try SalvageProgress(connection)
-    records = try RecordsState(connection)
-    try readNames(connection)
-    try readLedgers(connection)
-    try readPackets(connection)
-    try countClaimed()
-    try readFiltered(connection)
-    try readReleases(connection)
-    let floors = try NumberFloors(connection)
-    names.floors = floors
-    clientIDs.hasOwnerless = try connection.hasOwnerlessIDs()
-    try readMemory(connection)
-    nextContext = max(floors.context, try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1)
-  }
-
-  private mutating func readNames(_ connection: SQLiteConnection) throws(SQLiteError) {
+  private func readNames(_ connection: SQLiteConnection) throws(SQLiteError) {
     for table in [NameRecord.Table.namespaces, .types] {
       let select = try connection.prepare("SELECT \(NameRecord.Column.list) FROM \(table.rawValue)")
       try select.forEachRow(of: NameRecord.Column.self) { (row) throws(SQLiteError) in
@@ -148,7 +155,7 @@ extension StoreState {
     }
   }
 
-  private mutating func readLedgers(_ connection: SQLiteConnection) throws(SQLiteError) {
+  private func readLedgers(_ connection: SQLiteConnection) throws(SQLiteError) {
     for record in try connection.records(of: LedgerRecord.self, from: "ledger") {
       guard names.namespaces[record.queue.namespace] != nil else { throw .invalidContent }
       self[record.queue] = QueueState(record)
@@ -156,7 +163,7 @@ extension StoreState {
     }
   }
 
-  private mutating func readMemory(_ connection: SQLiteConnection) throws(SQLiteError) {
+  private func readMemory(_ connection: SQLiteConnection) throws(SQLiteError) {
     memory.notes = try connection.memoryNotes()
     memory.isAttached = try connection.firstInt("SELECT 1 FROM pragma_database_list WHERE name = 'mem'") != nil
     guard memory.isAttached else {
@@ -173,7 +180,7 @@ extension StoreState {
     }
   }
 
-  private mutating func readFiltered(_ connection: SQLiteConnection) throws(SQLiteError) {
+  private func readFiltered(_ connection: SQLiteConnection) throws(SQLiteError) {
     for note in try connection.notes("key = '\(FilterCounts.key)'") {
       counts.filtered[note.namespace] = FilterCounts(note: note.value)
     }
@@ -182,7 +189,7 @@ extension StoreState {
     }
   }
 
-  private mutating func readReleases(_ connection: SQLiteConnection) throws(SQLiteError) {
+  private func readReleases(_ connection: SQLiteConnection) throws(SQLiteError) {
     for release in try connection.records(of: ReleaseRecord.self, from: "released ORDER BY number") {
       guard names.namespaces[release.queue.namespace] != nil else { throw .invalidContent }
       self[release.queue].releases.append(release)
@@ -200,7 +207,7 @@ extension StoreState {
     }
   }
 
-  private mutating func readPackets(_ connection: SQLiteConnection) throws(SQLiteError) {
+  private func readPackets(_ connection: SQLiteConnection) throws(SQLiteError) {
     for packet in try connection.records(of: PacketRecord.self, from: "packets ORDER BY position") {
       guard names.namespaces[packet.queue.namespace] != nil else { throw .invalidContent }
       self[packet.queue].packets.append(packet)
@@ -208,7 +215,7 @@ extension StoreState {
   }
 
   /// A claim writes its packet only, not the ledger: the packets say what is claimed.
-  private mutating func countClaimed() throws(SQLiteError) {
+  private func countClaimed() throws(SQLiteError) {
     for index in queues.indices {
       let claimed = queues[index].packets.reduce(0) { $0 + $1.members.count }
       guard queues[index].ledger.count(claimed: claimed) else { throw .invalidContent }

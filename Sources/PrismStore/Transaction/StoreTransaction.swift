@@ -10,10 +10,7 @@ struct StoreTransaction {
   let database: StoreDatabase
   let memory: StoreMemory
 
-  var state: StoreState {
-    @inline(__always) get { memory.state }
-    nonmutating _modify { yield &memory.state }
-  }
+  var state: StoreState { memory.state }
   var names: Names { memory.state.names }
   var unixMilliseconds: Int64 { memory.time.unixMilliseconds }
   var uptime: Duration { memory.time.uptime }
@@ -143,10 +140,7 @@ extension PlainOperations {
 }
 
 extension StoreOperations {
-  var state: StoreState {
-    @inline(__always) get { transaction.memory.state }
-    nonmutating _modify { yield &transaction.memory.state }
-  }
+  var state: StoreState { transaction.memory.state }
 
   /// Bytes of a namespace's rows of all kinds.
   func bytesHeld(_ namespace: Int) -> Int {
