@@ -35,7 +35,7 @@ final class IngestSink: ReportSink {
     self.rules.withLock { $0 = rules }
   }
 
-  func noteNeighbours() { store.neighbours.note() }
+  func noteContention() { store.contention.note() }
 
   func append(
     _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void

@@ -53,25 +53,25 @@ extension ReportStore {
 
   /// Meets the store that answered. One that is another one, or that knows less than before, gets all records of this device
   /// again (`markRecords`), and nothing is deleted because it lacks it.
-  public func meet(
+  public func recognize(
     _ store: StoreMark, knowsLess: Bool, missing: PacketID? = nil, in namespace: NamespaceName
-  ) throws(StoreError) -> MetStore.Change {
+  ) throws(StoreError) -> KnownStore.Change {
     try write { (transaction) throws(SQLiteError) in
-      try StoreMeeting(transaction, namespace).meet(store, knowsLess: knowsLess, missing: missing)
+      try StoreComparison(transaction, namespace).recognize(store, knowsLess: knowsLess, missing: missing)
     }
   }
 
   /// Marks some records to be sent again. - Parameter tables: as they are declared now. - Returns: whether more are to be marked.
   public func markRecords(_ tables: [RecordTable], of namespace: NamespaceName) throws(StoreError) -> Bool {
-    try write { (transaction) throws(SQLiteError) in try StoreMeeting(transaction, namespace).mark(tables) }
+    try write { (transaction) throws(SQLiteError) in try StoreComparison(transaction, namespace).mark(tables) }
   }
 
   /// Takes the deletions of the store that answered last from now on: an operator says so.
   /// - Parameter expected: the store that the operator means; nil: the one that answered last.
   public func acceptStore(
     _ expected: StoreMark? = nil, of namespace: NamespaceName
-  ) throws(StoreError) -> MetStore.Acceptance {
-    try write { (transaction) throws(SQLiteError) in try StoreMeeting(transaction, namespace).accept(expected) }
+  ) throws(StoreError) -> KnownStore.Acceptance {
+    try write { (transaction) throws(SQLiteError) in try StoreComparison(transaction, namespace).accept(expected) }
   }
 
   /// The commands that are remembered, by their ids. Those that expire up to `forgottenThrough`, in milliseconds since 1970, may

@@ -15,7 +15,7 @@ public actor ReportStore {
   /// 20 hexadecimal digits that name this database: part of every report id that it makes, and of `Prism-Ledger`.
   public nonisolated let epoch: String
   /// Clients that wait for one another.
-  public nonisolated let neighbours: Neighbours
+  public nonisolated let contention: ClientContention
   private nonisolated let healthState: HealthState
   private let file: DatabaseFile
   /// The last run did not end in order: the file is checked once the store serves.
@@ -24,7 +24,7 @@ public actor ReportStore {
   public private(set) var uses = 0
 
   private init(_ executor: DispatchQueueExecutor, _ file: sending DatabaseFile, wantsCheck: Bool) {
-    (epoch, healthState, neighbours) = (file.memory.epoch.text, file.health, file.neighbours)
+    (epoch, healthState, contention) = (file.memory.epoch.text, file.health, file.contention)
     (self.executor, self.file, self.wantsCheck) = (executor, file, wantsCheck)
   }
 

@@ -30,7 +30,7 @@ private enum Asking {
     }
     if let id = line["--show"] {
       guard line.operands.isEmpty else { throw line.misused("ask --show takes no TYPE") }
-      return try await line.ask { desk throws(Failure) in try await show(id, namespace, line, desk) }
+      return try await line.ask { client throws(Failure) in try await show(id, namespace, line, client) }
     }
     guard let expression = line["--where"], let type = line.operands.first else {
       throw line.misused("ask needs --where with an expression for devices, and a TYPE")
@@ -44,19 +44,19 @@ private enum Asking {
     do throws(CommandFault) { question = try Question(args) } catch { throw .usage("ask: \(error.message)") }
     let draft = try CommandDraft(line, .ask, args)
     let wait = try line["--wait"].map { (text) throws(Failure) in try CommandDraft.span(text, of: "--wait") }
-    return try await line.ask { desk throws(Failure) in
-      let devices = try await devices(expression, namespace, question, desk)
+    return try await line.ask { client throws(Failure) in
+      let devices = try await devices(expression, namespace, question, client)
       guard !line.has("--estimate"), !devices.isEmpty else { return devices.isEmpty ? 1 : 0 }
       for device in devices {
         let request = try draft.request(namespace, device)
-        let records = RecordDesk(desk, namespace: namespace, table: .command, device: device)
+        let records = RecordTableClient(client, namespace: namespace, table: .command, device: device)
         _ = try await records.put(draft.id.text, fields: request.fields.text, isNew: true)
       }
       guard let wait else {
         print(draft.id.text)
         return 0
       }
-      return try await show(draft.id.text, namespace, line, desk, seconds: wait)
+      return try await show(draft.id.text, namespace, line, client, seconds: wait)
     }
   }
 
@@ -80,17 +80,17 @@ private enum Asking {
 
   /// Chooses devices, and says what the question may cost, by their last ledgers and hourly reports.
   static func devices(
-    _ expression: String, _ namespace: NamespaceName, _ question: Question, _ desk: CollectorDesk
+    _ expression: String, _ namespace: NamespaceName, _ question: Question, _ client: CollectorClient
   ) async throws(Failure) -> [String] {
     var (devices, kept): ([String], Int) = ([], 0)
-    try await desk.devices(where: expression, sort: "device") { device in
+    try await client.devices(where: expression, sort: "device") { device in
       devices += [device["device"]?.string].compactMap(\.self)
       kept += device["kept"]?.int ?? 0
       return true
     }
     var (reporting, rows, bytes, most) = (0, 0, 0, devices.count * question.bytesMax)
     let chosen = Set(devices)
-    let rings = try await desk.get(
+    let rings = try await client.get(
       "/rings", query: "namespace=\(namespace)&type=\(question.type.text.percentEncoded)")
     for ring in rings["devices"]?.array ?? [] where chosen.contains(ring["device"]?.string ?? "") {
       let held = ring["bytes"]?.int ?? 0
@@ -114,15 +114,15 @@ private enum Asking {
 
   /// - Parameter seconds: waits so long for devices that did not answer. - Returns: 75 if some have not.
   static func show(
-    _ id: String, _ namespace: NamespaceName, _ line: Invocation, _ desk: CollectorDesk, seconds: Int64 = 0
+    _ id: String, _ namespace: NamespaceName, _ line: Invocation, _ client: CollectorClient, seconds: Int64 = 0
   ) async throws(Failure) -> Int32 {
     let (time, path) = (SystemTime(), "/questions/\(namespace)/\(id.percentEncoded)")
     let end = time.uptime + .seconds(seconds)
-    var answer = try await desk.get(path)
+    var answer = try await client.get(path)
     func isWaiting() -> Bool { ["waiting", "accepted", "running"].contains { answer["states"]?[$0] != nil } }
     while isWaiting(), time.uptime < end {
       do { try await time.sleep(for: .seconds(1)) } catch { break }
-      answer = try await desk.get(path)
+      answer = try await client.get(path)
     }
     if line.isJSON { print(answer.text) } else { show(id, answer, line) }
     return isWaiting() ? 75 : 0

@@ -27,11 +27,11 @@ extension Invocation {
   }
 
   /// Asks the API, and closes the store if it was opened for this.
-  func ask<Answer>(_ body: (CollectorDesk) async throws(Failure) -> Answer) async throws(Failure) -> Answer {
-    let desk = try CollectorDesk(try options)
+  func ask<Answer>(_ body: (CollectorClient) async throws(Failure) -> Answer) async throws(Failure) -> Answer {
+    let client = try CollectorClient(try options)
     let result: Result<Answer, Failure>
-    do throws(Failure) { result = .success(try await body(desk)) } catch { result = .failure(error) }
-    await desk.end()
+    do throws(Failure) { result = .success(try await body(client)) } catch { result = .failure(error) }
+    await client.end()
     return try result.get()
   }
 }

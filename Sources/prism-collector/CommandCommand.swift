@@ -34,11 +34,11 @@ extension Command {
     }
     guard let device = line["--device"] else { return try await CommandSending.toMany(line, namespace) }
     let request = line.verb == "send" ? try CommandSending.draft(line).request(namespace, device) : nil
-    return try await line.ask { desk throws(Failure) in
-      let records = RecordDesk(desk, namespace: namespace, table: .command, device: device)
+    return try await line.ask { client throws(Failure) in
+      let records = RecordTableClient(client, namespace: namespace, table: .command, device: device)
       if let request {
         _ = try await records.put(request.id.text, fields: request.fields.text, isNew: true)
-        try await desk.note(ifUnknown: device, "the command waits for it")
+        try await client.note(ifUnknown: device, "the command waits for it")
         print(request.id.text)
         return 0
       }
@@ -86,21 +86,21 @@ enum CommandSending {
       guard let number = Int(text) else { throw .usage("\(option): must be a whole number") }
       body = body.adding([member: number])
     }
-    return try await line.ask { [body] desk throws(Failure) in
+    return try await line.ask { [body] client throws(Failure) in
       var whole = body
       if draft.isSigned {
-        whole = whole.adding(["signatures": try await signatures(draft, namespace, expression, desk)])
+        whole = whole.adding(["signatures": try await signatures(draft, namespace, expression, client)])
       }
-      print((try await desk.post("/jobs", whole)["id"]?.string ?? "").printable)
+      print((try await client.post("/jobs", whole)["id"]?.string ?? "").printable)
       return 0
     }
   }
 
   private static func signatures(
-    _ draft: CommandDraft, _ namespace: NamespaceName, _ expression: String, _ desk: CollectorDesk
+    _ draft: CommandDraft, _ namespace: NamespaceName, _ expression: String, _ client: CollectorClient
   ) async throws(Failure) -> JSONValue {
     var members: [JSONValue.Member] = []
-    for device in try await desk.devices(where: expression) {
+    for device in try await client.devices(where: expression) {
       guard let id = CommandRequest.id(of: draft.id.text, for: device) else { continue }
       let signature = try draft.request(namespace, device, id: id).signature ?? []
       members.append(.init(device, .string(Base64.encode(signature))))

@@ -67,7 +67,7 @@ extension Command {
     "device-key", "print the key that DEVICE has under the master key KEY-ID: 64 hexadecimal digits",
     operands: ["KEY-ID", "DEVICE"],
     work: .later { line throws(Failure) in
-      try CollectorDesk.check(line.operands[1])
+      try CollectorClient.check(line.operands[1])
       return try await printDeviceKey(line.operands[0], line.operands[1], line.options)
     })
 }

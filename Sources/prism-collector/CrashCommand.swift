@@ -20,10 +20,10 @@ extension Command {
       ),
     ], options: [json]
   ) { line throws(Failure) in
-    try await line.ask { desk throws(Failure) in
-      let groups = CrashGroups(desk: desk, line: line)
+    try await line.ask { client throws(Failure) in
+      let groups = CrashGroups(client: client, line: line)
       // All crashes are read, which may take several questions.
-      let list = try await desk.whole("/crashes", query: "limit=1000")
+      let list = try await client.whole("/crashes", query: "limit=1000")
       if line.verb == "show" {
         try await groups.show(line.operands[0])
         return 0
@@ -34,14 +34,14 @@ extension Command {
 }
 
 private struct CrashGroups {
-  let desk: CollectorDesk
+  let client: CollectorClient
   let line: Invocation
 
   func show(_ fingerprint: String) async throws(Failure) {
     guard !fingerprint.isEmpty, fingerprint.utf8.allSatisfy({ "0123456789abcdef".utf8.contains($0) }) else {
       throw Failure(Failure.no, "a fingerprint has 16 hexadecimal digits, as `crash list` prints it")
     }
-    let crash = try await desk.get("/crashes/\(fingerprint)")
+    let crash = try await client.get("/crashes/\(fingerprint)")
     if line.isJSON { return print(OutputText.json(crash.text)) }
     print((crash["group"]?["reason"]?.string ?? "").printable)
     let stack = (crash["stack"]?.array ?? []).enumerated().map { ($0, $1, $1["isApp"]?.bool == true) }

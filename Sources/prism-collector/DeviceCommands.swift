@@ -51,7 +51,7 @@ extension Command {
   }
 }
 
-extension CollectorDesk {
+extension CollectorClient {
   /// - Throws: 64 for an id that no device can have.
   static func check(_ device: String) throws(Failure) {
     guard !DeviceID.isValid(device) else { return }
@@ -95,7 +95,7 @@ private struct DeviceCommands {
     let (values, tags) = (line.operands, line.values("--tag"))
     let deviceTags = tags.isEmpty ? nil : try DeviceFinding.tags(tags)
     if line.verb == "revoke" {
-      try await line.ask { desk throws(Failure) in try await desk.note(ifUnknown: values[0], "it is revoked") }
+      try await line.ask { client throws(Failure) in try await client.note(ifUnknown: values[0], "it is revoked") }
     }
     do throws(StoreFailure) {
       switch line.verb {

@@ -6,9 +6,9 @@ import PrismProtocol
 /// `prism-collector device find` and `device tag`: the devices of an expression.
 enum DeviceFinding {
   static func find(_ line: Invocation) async throws(Failure) -> Int32 {
-    try await line.ask { desk throws(Failure) in
+    try await line.ask { client throws(Failure) in
       let listing = Listing(line, "device seenTime app version waiting lost crashTime")
-      try await desk.devices(where: line.operands.first ?? "", sort: line["--sort"] ?? "device") { listing.add($0) }
+      try await client.devices(where: line.operands.first ?? "", sort: line["--sort"] ?? "device") { listing.add($0) }
       return listing.end()
     }
   }
@@ -18,7 +18,7 @@ enum DeviceFinding {
       throw .usage("--namespace must be the name of a namespace")
     }
     let patch = try patch(Array(line.operands.dropFirst()))
-    return try await line.ask { desk throws(Failure) in try await tag(desk, line.operands[0], patch, namespace) }
+    return try await line.ask { client throws(Failure) in try await tag(client, line.operands[0], patch, namespace) }
   }
 
   /// `NAME=TEXT`. - Throws: 64 for other texts.
@@ -38,11 +38,11 @@ enum DeviceFinding {
 
   /// All are chosen before the first one changes: the expression may be of the tags that are given.
   private static func tag(
-    _ desk: CollectorDesk, _ expression: String, _ patch: JSONValue, _ namespace: NamespaceName
+    _ client: CollectorClient, _ expression: String, _ patch: JSONValue, _ namespace: NamespaceName
   ) async throws(Failure) -> Int32 {
-    let found = try await desk.devices(where: expression)
+    let found = try await client.devices(where: expression)
     for device in found {
-      let records = RecordDesk(desk, namespace: namespace, table: .tags, device: device)
+      let records = RecordTableClient(client, namespace: namespace, table: .tags, device: device)
       _ = try await records.patch(DeviceTags.Source.operator.rawValue, fields: patch.text)
       print(device)
     }

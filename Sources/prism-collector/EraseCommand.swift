@@ -20,10 +20,10 @@ private enum Erasure {
     }
     guard wanted.count == 1 else { throw line.misused("erase needs one of --device, --where") }
     try confirm(wanted[0], line)
-    return try await line.ask { desk throws(Failure) in
-      let begun = try await desk.post("/erasures", .object(wanted))
+    return try await line.ask { client throws(Failure) in
+      let begun = try await client.post("/erasures", .object(wanted))
       while true {
-        let jobs = try await desk.get("/erasures")["erasures"]?.array ?? []
+        let jobs = try await client.get("/erasures")["erasures"]?.array ?? []
         guard let job = jobs.last(where: { $0["id"] == begun["id"] }) else {
           throw .unavailable("the collector was started again: begin once more")
         }

@@ -20,17 +20,17 @@ extension Command {
       ("cancel", "ID", "end it; devices that have it carry it out"),
     ], options: [json]
   ) { line throws(Failure) in
-    try await line.ask { desk throws(Failure) in
+    try await line.ask { client throws(Failure) in
       switch line.verb {
       case "list":
         return Listing(
           line, "id madeTime namespace state devices.waiting devices.sent devices.done devices.failed where"
-        ).all(try await desk.get("/jobs")["jobs"])
+        ).all(try await client.get("/jobs")["jobs"])
       case "show":
         let listing = Listing(line, "device progress changedTime result")
-        try await desk.pages("/jobs/\(line.operands[0].percentEncoded)", of: "devices") { listing.add($0) }
+        try await client.pages("/jobs/\(line.operands[0].percentEncoded)", of: "devices") { listing.add($0) }
         return listing.end()
-      default: _ = try await desk.post("/jobs/\(line.operands[0].percentEncoded)", ["action": .string(line.verb)])
+      default: _ = try await client.post("/jobs/\(line.operands[0].percentEncoded)", ["action": .string(line.verb)])
       }
       return 0
     }

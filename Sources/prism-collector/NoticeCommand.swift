@@ -19,15 +19,15 @@ extension Command {
     ], options: [json, .yes]
   ) { line throws(Failure) in
     if line.verb == "drop" { try Notices.confirm(line) }
-    return try await line.ask { desk throws(Failure) in
+    return try await line.ask { client throws(Failure) in
       switch line.verb {
       case "list":
         return Listing(line, "id time receiver state attempts title result").all(
-          try await desk.get("/notices", query: "limit=1000")["notices"])
+          try await client.get("/notices", query: "limit=1000")["notices"])
       case "test":
-        let notice = try await desk.post("/notices/test", ["receiver": .string(line.operands[0])])
+        let notice = try await client.post("/notices/test", ["receiver": .string(line.operands[0])])
         print((notice["id"]?.string ?? "").printable)
-      default: _ = try await desk.post("/notices/\(try Notices.id(line.operands[0]))", ["action": .string(line.verb)])
+      default: _ = try await client.post("/notices/\(try Notices.id(line.operands[0]))", ["action": .string(line.verb)])
       }
       return 0
     }

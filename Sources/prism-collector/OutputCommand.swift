@@ -24,14 +24,14 @@ extension Command {
       throw .usage("output: FIRST and LAST are ids of reports, as `output dead` prints them")
     }
     if line.verb == "drop" { try Outputs.confirm(line, ids) }
-    return try await line.ask { desk throws(Failure) in
+    return try await line.ask { client throws(Failure) in
       switch line.verb {
       case "list":
         return Listing(line, "name delivered dead failures lagSeconds holds").all(
-          try await desk.get("/fleet")["outputs"])
+          try await client.get("/fleet")["outputs"])
       case "dead":
         let listing = Listing(line, "id time requeued cause")
-        try await desk.pages(Outputs.path(of: line.operands[0]), of: "dead") { letter in
+        try await client.pages(Outputs.path(of: line.operands[0]), of: "dead") { letter in
           let again = letter["requeued"]?.bool == true ? "yes" : "no"
           return listing.add(letter, [letter.shown("id"), letter.shown("time"), again, letter.shown("cause")])
         }
@@ -39,7 +39,7 @@ extension Command {
       default:
         var body = [JSONValue.Member("action", .string(line.verb))]
         for (name, id) in zip(["first", "last"], ids) { body.append(.init(name, .int(id ?? 0))) }
-        let answer = try await desk.post(Outputs.path(of: line.operands[0]), .object(body))
+        let answer = try await client.post(Outputs.path(of: line.operands[0]), .object(body))
         print("\(answer["changed"]?.int ?? 0) dead letters")
       }
       return 0

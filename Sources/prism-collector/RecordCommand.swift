@@ -35,9 +35,9 @@ extension Command {
     guard let namespace = NamespaceName(namespace), let table = RecordTableName(table) else {
       throw .usage("--namespace and --table must be names of a namespace and of a table of records")
     }
-    return try await line.ask { desk throws(Failure) in
-      let records = RecordDesk(desk, namespace: namespace, table: table, device: line["--device"])
-      return try await RecordRequest(desk: records).run(line, firstLine: firstLine)
+    return try await line.ask { client throws(Failure) in
+      let records = RecordTableClient(client, namespace: namespace, table: table, device: line["--device"])
+      return try await RecordRequest(client: records).run(line, firstLine: firstLine)
     }
   }
 }
@@ -55,20 +55,20 @@ private struct RecordRequest {
     ArgumentOption("--from", "LINE", "with `put` of standard input: leaves out the lines before this one"),
   ]
 
-  let desk: RecordDesk
+  let client: RecordTableClient
 
   /// - Parameter firstLine: of standard input.
   func run(_ line: Invocation, firstLine: Int) async throws(Failure) -> Int32 {
     let values = line.operands
     switch line.verb {
     case "put" where values.isEmpty: return try await changeMany(from: firstLine)
-    case "put": print(try await desk.put(values[0], fields: values[1]))
-    case "patch": print(try await desk.patch(values[0], fields: values[1]))
-    case "delete": print(try await desk.delete(values[0]))
-    case "get": print(try await desk.get(values[0]))
+    case "put": print(try await client.put(values[0], fields: values[1]))
+    case "patch": print(try await client.patch(values[0], fields: values[1]))
+    case "delete": print(try await client.delete(values[0]))
+    case "get": print(try await client.get(values[0]))
     default:
       var output = LineOutput()
-      try await desk.list(where: line.values("--field")) { output.add($0) }
+      try await client.list(where: line.values("--field")) { output.add($0) }
       return output.exitCode
     }
     return 0
@@ -79,7 +79,7 @@ private struct RecordRequest {
     var (input, counts) = (LineInput(from: firstLine), (stored: 0, deleted: 0))
     while let part = input.next() {
       do throws(Failure) {
-        let made = try await desk.change(part.text, firstLine: part.firstLine)
+        let made = try await client.change(part.text, firstLine: part.firstLine)
         counts = (counts.stored + made.stored, counts.deleted + made.deleted)
       } catch {
         throw Failure(error.exitCode, "\(error.message); go on with --from \(part.firstLine)")

@@ -21,8 +21,8 @@ extension Command {
       ),
     ], options: [json]
   ) { line throws(Failure) in
-    try await line.ask { desk throws(Failure) in
-      let releases = Releases(desk: desk, line: line)
+    try await line.ask { client throws(Failure) in
+      let releases = Releases(client: client, line: line)
       if line.verb == "list" { return try await releases.list() }
       try await releases.compare(line.operands)
       return 0
@@ -31,11 +31,11 @@ extension Command {
 }
 
 private struct Releases {
-  let desk: CollectorDesk
+  let client: CollectorClient
   let line: Invocation
 
   func list() async throws(Failure) -> Int32 {
-    let found = try await desk.whole("/releases")
+    let found = try await client.whole("/releases")
     let listing = Listing(
       line, "namespace app version adoption used devices crashFreeSessions crashFreeDevices crashFreeHours")
     for release in found["releases"]?.array ?? [] {
@@ -52,7 +52,7 @@ private struct Releases {
 
   func compare(_ words: [String]) async throws(Failure) {
     let query = zip(["namespace", "app", "version", "other"], words).map { "\($0)=\($1.percentEncoded)" }
-    let found = try await desk.whole("/releases/compare", query: query.joined(separator: "&"))
+    let found = try await client.whole("/releases/compare", query: query.joined(separator: "&"))
     if line.isJSON { return print(OutputText.json(found.text)) }
     for (key, title) in [
       ("crashesPerHour", "crashes per hour"), ("crashedSessions", "sessions that crashed"),

@@ -13,7 +13,7 @@ struct Inputs: Sendable {
   private let conflicts: ConflictReports
   private let sessions: SessionReports
   /// The server's commands, whose results may be reports.
-  let commands: CommandDesk
+  let commands: CommandHandler
 
   /// - Parameter configPath: of the daemon's file.
   init(_ server: IngestServer, engine: Engine, configPath: String, log: Logger) {
@@ -21,7 +21,7 @@ struct Inputs: Sendable {
     let hub = engine.hub
     conflicts = ConflictReports(sink: server, configuration: { hub.current }, log: log)
     sessions = SessionReports(server: server, configuration: { hub.current }, log: log)
-    commands = CommandDesk(
+    commands = CommandHandler(
       engine: engine, tools: MachineCommands(sink: server) { (hub.current, configPath) })
     crashSpool = CrashSpool(sink: server, log: log) { result in Task { await server.count(result) } }
     host = HostInput(sink: server, log: log)

@@ -48,22 +48,22 @@ struct FairnessTests {
   @Test(
     "a commit takes at most 1,000 rows while several connections are open; else 4,000",
     arguments: [(true, 1000), (false, 4000)])
-  func sharedCommits(hasNeighbours: Bool, max: Int) {
+  func sharedCommits(hasContention: Bool, max: Int) {
     var composer = CommitComposer()
     for index in 0..<60 { composer.add(batch("\(index)", rows: 80), connection: 1, user: 1) }
-    let taken = rows(composer.takeNext(hasNeighbours: hasNeighbours))
+    let taken = rows(composer.takeNext(hasContention: hasContention))
     #expect((max - 200...max).contains(taken), "\(taken)")
   }
 
   @Test("a commit takes one full batch while several connections are open, and small ones beside it; else many")
   func oneLargeBatch() {
-    for (hasNeighbours, expected) in [(true, 256), (false, 768)] {
+    for (hasContention, expected) in [(true, 256), (false, 768)] {
       var composer = CommitComposer()
       for connection in 1...3 { composer.add(batch("large", rows: 256), connection: connection, user: 1) }
-      #expect(rows(composer.takeNext(hasNeighbours: hasNeighbours)) == expected)
+      #expect(rows(composer.takeNext(hasContention: hasContention)) == expected)
       for connection in 4...7 { composer.add(batch("small", rows: 60), connection: connection, user: 1) }
-      #expect(rows(composer.takeNext(hasNeighbours: hasNeighbours)) == 240)
-      #expect(rows(composer.takeNext(hasNeighbours: hasNeighbours)) == (hasNeighbours ? 256 : 0))
+      #expect(rows(composer.takeNext(hasContention: hasContention)) == 240)
+      #expect(rows(composer.takeNext(hasContention: hasContention)) == (hasContention ? 256 : 0))
     }
   }
 
@@ -73,7 +73,7 @@ struct FairnessTests {
     for connection in 1...8 {
       composer.add([batch("group", rows: 150)], note: nil, connection: connection, user: 1)
     }
-    #expect([6, 2].map { $0 * 150 } == (1...2).map { _ in rows(composer.takeNext(hasNeighbours: true)) })
+    #expect([6, 2].map { $0 * 150 } == (1...2).map { _ in rows(composer.takeNext(hasContention: true)) })
   }
 
   @Test("a group of an input is committed whole; with more than 1,000 rows it has the commit for itself")
@@ -81,9 +81,9 @@ struct FairnessTests {
     var composer = CommitComposer()
     composer.add(Array(repeating: batch("group", rows: 512), count: 5), note: nil, connection: 1, user: 1)
     for index in 0..<8 { composer.add(batch("small\(index)"), connection: 2, user: 2) }
-    #expect(names(composer.takeNext(hasNeighbours: true)) == (0..<8).map { "small\($0)" })
+    #expect(names(composer.takeNext(hasContention: true)) == (0..<8).map { "small\($0)" })
     composer.add(batch("next"), connection: 2, user: 2)
-    let taken = [composer.takeNext(hasNeighbours: true), composer.takeNext(hasNeighbours: true)]
+    let taken = [composer.takeNext(hasContention: true), composer.takeNext(hasContention: true)]
     #expect(taken.map { names($0) }.contains(["group"]) && taken.map { rows($0) }.contains(2560))
   }
 
@@ -93,9 +93,9 @@ struct FairnessTests {
     for index in 1...4 { composer.add(batch("large\(index)", rows: 500), connection: 1, user: 1) }
     for index in 1...3 {
       for connection in 2...3 { composer.add(batch("small"), connection: connection, user: userOfSmall) }
-      #expect(names(composer.takeNext(hasNeighbours: true)) == ["small", "small"])
+      #expect(names(composer.takeNext(hasContention: true)) == ["small", "small"])
       composer.add(batch("small"), connection: 2, user: userOfSmall)
-      #expect(names(composer.takeNext(hasNeighbours: true)) == ["small", "large\(index)"])
+      #expect(names(composer.takeNext(hasContention: true)) == ["small", "large\(index)"])
     }
   }
 

@@ -68,13 +68,13 @@ struct PatternTests {
 
   @Test("one user fills the places of a pattern's types, and others still get some")
   func places() throws {
-    let met = try #require(MetTypes([Self.entry("*")]))
+    let types = try #require(PatternTypes([Self.entry("*")]))
     func taken(by user: UInt32, of names: Range<Int>) -> Int {
-      names.count { met.index(of: "u\(user).n\($0)", from: user) != nil }
+      names.count { types.index(of: "u\(user).n\($0)", from: user) != nil }
     }
-    #expect(taken(by: 1, of: 0..<1200) == 1000 && !met.hasRoom(for: 1))
+    #expect(taken(by: 1, of: 0..<1200) == 1000 && !types.hasRoom(for: 1))
     #expect((2...6).map { taken(by: $0, of: 0..<100) } == [63, 63, 63, 61, 0])
-    #expect(met.index(of: "u1.n5", from: 6) != nil, "a type that is known has its place")
+    #expect(types.index(of: "u1.n5", from: 6) != nil, "a type that is known has its place")
   }
 
   @Test("the filters of a pattern hold for all types that it means")

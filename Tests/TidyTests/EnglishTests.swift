@@ -21,6 +21,19 @@ import Testing
     #expect(faults.isEmpty, "\(area.name): \(faults.map(\.description).joined(separator: "\n"))")
   }
 
+  @Test("a type has the glossary's word in its name") func typesAreNamed() {
+    let declaration = /\b(?:struct|class|enum|actor|protocol|typealias) ([A-Z][A-Za-z]+)/
+    for file in SourceTree.sources {
+      for match in file.code.matches(of: declaration) {
+        let faults = LanguageRules.faults(inName: match.output.1)
+        #expect(faults.isEmpty, "\(file): \(faults)")
+      }
+    }
+    #expect(LanguageRules.faults(inName: "RemoteDesk").count == 1)
+    #expect(LanguageRules.faults(inName: "DeskTop").count == 1)
+    #expect(LanguageRules.faults(inName: "Desktop").isEmpty)
+  }
+
   @Test("an exception is still needed, and has a reason") func exceptionsAreUsed() {
     let faults = EnglishAreas.all.flatMap(\.faults)
     for exception in Self.exceptions {

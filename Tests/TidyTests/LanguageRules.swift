@@ -36,6 +36,15 @@ enum LanguageRules {
     return found
   }
 
+  /// The faults of a type's name, whose words begin with a capital letter.
+  static func faults(inName name: Substring) -> [String] {
+    let words = name.matches(of: /[A-Z][a-z]+/).map { String($0.output).lowercased() }
+    return words.flatMap { word in
+      ((banned[word] ?? []) + (formerNames[word] ?? [])).filter { $0.words == [word] }
+        .map { "\(name): for \"\(word)\" write \($0.remedy)" }
+    }
+  }
+
   /// Whether "none" is what a table or "Default: none" gives as a value.
   private static func isValue(_ index: Int, in sentence: Prose.Sentence, isFragment: Bool) -> Bool {
     index == 0 ? isFragment : sentence.words[index - 1] == "default"
@@ -49,10 +58,20 @@ enum LanguageRules {
   }
 
   /// By the first word.
-  private static let banned = Dictionary(
-    grouping: remedies.flatMap { forms, remedy in
+  private static let banned = byWord(remedies)
+
+  /// Of types only: text may have these words.
+  private static let formerNames = byWord([
+    (["looks", "look"], "poll, watch"), (["neighbours", "neighbour"], "contention, the other clients"),
+    (["meeting", "met"], "merge, comparison"), (["teller"], "sender"),
+  ])
+
+  private static func byWord(_ remedies: [([String], String)]) -> [String: [Phrase]] {
+    let phrases = remedies.flatMap { forms, remedy in
       forms.map { Phrase(words: $0.split(separator: " ").map(String.init), remedy: remedy) }
-    }, by: { $0.words[0] })
+    }
+    return Dictionary(grouping: phrases) { $0.words[0] }
+  }
 
   /// Forms that hide who acts, that a second-language reader does not know, or that name a thing by its former name.
   private static let remedies: [([String], String)] = [

@@ -97,10 +97,10 @@ public struct CommitComposer: Sendable {
 
   /// Takes the entries of the next commit: within the limit, or one that is larger, which has the commit for itself. Small ones
   /// that wait beside a large one have a commit of their own, which is answered soon; the next commit takes the large one.
-  /// - Parameter hasNeighbours: several connections are open, or wait.
-  public mutating func takeNext(hasNeighbours: Bool) -> [Entry] {
-    let limit = hasNeighbours ? Self.sharedCommitMax : Self.commitMax
-    let streamRowsMax = hasNeighbours ? Self.sharedStreamRowsMax : .max
+  /// - Parameter hasContention: several connections are open, or wait.
+  public mutating func takeNext(hasContention: Bool) -> [Entry] {
+    let limit = hasContention ? Self.sharedCommitMax : Self.commitMax
+    let streamRowsMax = hasContention ? Self.sharedStreamRowsMax : .max
     return take(rowsMax: limit.rows, bytesMax: limit.bytes, streamRowsMax: streamRowsMax)
   }
 

@@ -117,7 +117,7 @@ public enum SubmissionAnswer: Sendable, Equatable {
 /// Takes admitted reports to their commit: the store's side of admission.
 public protocol ReportSink: Sendable {
   /// The next commit is large, and for one of several clients, which wait for all that the sink does.
-  func noteNeighbours()
+  func noteContention()
 
   /// Commits all of `batches` and `notes` at once, as `durability` says. Never throws: a failure is the outcome that every
   /// report of it is answered with.

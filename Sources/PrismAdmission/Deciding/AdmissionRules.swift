@@ -15,7 +15,7 @@ public final class AdmissionRules: Sendable {
     /// Some type has a filter: to ask for one that is not there copies an empty one.
     let hasFilters: Bool
     /// nil without patterns.
-    private let metTypes: MetTypes?
+    private let patternTypes: PatternTypes?
     private let nearTypes: NearTypes
     let payloads: PayloadRules
     /// An app that greets with another version than before has its older rows cleared; sessions of apps are counted.
@@ -33,7 +33,7 @@ public final class AdmissionRules: Sendable {
       (isGather, allow) = (configuration.isGather, configuration.allow)
       types = ListedTypes(configuration, tools)
       hasFilters = types.all.contains { $0.filter != nil }
-      metTypes = MetTypes(configuration.monitorList)
+      patternTypes = PatternTypes(configuration.monitorList)
       nearTypes = NearTypes(types.all.map(\.rowType.type.text), path: files.path(of: name))
       payloads = PayloadRules(
         bytesMax: min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax),
@@ -63,8 +63,8 @@ public final class AdmissionRules: Sendable {
 
     func rowType(_ type: Int) -> ReportBatch.RowType {
       if type < types.count { return types.all[type].rowType }
-      guard let met = metTypes?[type - types.count] else { preconditionFailure("type \(type) is of other rules") }
-      return met.rowType
+      guard let known = patternTypes?[type - types.count] else { preconditionFailure("type \(type) is of other rules") }
+      return known.rowType
     }
 
     func monitorTypeBytes(_ type: Int) -> Int {
@@ -75,7 +75,7 @@ public final class AdmissionRules: Sendable {
     func filter(of type: Int) -> TypeFilter? { entry(of: type).filter }
 
     private func entry(of type: Int) -> ListedType {
-      types.all[type < types.count ? type : metTypes?[type - types.count]?.entry ?? 0]
+      types.all[type < types.count ? type : patternTypes?[type - types.count]?.entry ?? 0]
     }
 
     func uploadsPayloads(of type: Int) -> Bool { entry(of: type).uploadsPayloads }
@@ -88,7 +88,7 @@ public final class AdmissionRules: Sendable {
 
     /// - Returns: nil if neither a name nor a pattern of the monitor list means it, or too many types came by patterns.
     func index(ofType type: String, from userID: UInt32) -> Int? {
-      types.indexByName[type] ?? metTypes?.index(of: type, from: userID).map { types.count + $0 }
+      types.indexByName[type] ?? patternTypes?.index(of: type, from: userID).map { types.count + $0 }
     }
 
     /// The refusal of a type that is not in the list; it names the known types nearest to it.
@@ -97,10 +97,10 @@ public final class AdmissionRules: Sendable {
         return Refusal(
           .unknownType, "the type is no name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit")
       }
-      if metTypes?.hasRoom(for: userID) == false {
+      if patternTypes?.hasRoom(for: userID) == false {
         return Refusal(
           .unknownType,
-          "\(name) took \(MetTypes.typesMax) types by patterns of its monitorList, and takes no further ones of this user"
+          "\(name) took \(PatternTypes.typesMax) types by patterns of its monitorList, and takes no further ones of this user"
         )
       }
       return Refusal(

@@ -9,13 +9,11 @@ enum FleetErasure {
   static let mark = "erasures"
   /// Dictionaries are made of reports, and notices name the reasons and frames of crashes. Devices make do without a dictionary
   /// until the next one.
-  private static let ofReports = [
-    "DELETE FROM dictionaries", "DELETE FROM notices",
-    """
+  private static let ofReports = ["DELETE FROM dictionaries", "DELETE FROM notices", count]
+  private static let count = """
     INSERT INTO notice_marks (name, value) VALUES ('\(mark)', 1)
     ON CONFLICT (name) DO UPDATE SET value = notice_marks.value + 1
-    """,
-  ]
+    """
   /// All that is known of a device, but for its enrollment and revocation.
   private static let ofDevice = [
     "DELETE FROM device_facts WHERE device = $1", "DELETE FROM job_devices WHERE device = $1",
@@ -26,6 +24,11 @@ enum FleetErasure {
     "dictionaries", "notices", "crash_states", "device_facts", "jobs", "job_devices", "trigger_devices",
     "configured_devices",
   ]
+
+  /// The erasure of some reports failed: replicas read again all the same.
+  static func note(in fleet: FleetDatabase) throws(StoreFailure) {
+    try FleetSession(fleet).write { _ = try $0.run(count, []) }
+  }
 
   /// Call it when no report of the erasure is left in the store.
   static func run(_ erased: Erased, in fleet: FleetDatabase) throws(StoreFailure) {

@@ -6,11 +6,11 @@ import PrismProtocol
 struct ErasureAPI: PageAnswers {
   let api: PageAPI
 
-  private var desk: ErasureDesk { api.collector.access.page.erasures }
+  private var runner: ErasureRunner { api.collector.access.page.erasures }
 
   /// `GET /erasures`: the jobs since the start of the collector, the newest last.
   func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    PageAPI.json(["erasures": await desk.jobs.map(\.json)])
+    PageAPI.json(["erasures": await runner.jobs.map(\.json)])
   }
 
   /// `POST /erasures` with `{"device": …}` or `{"where": "FIELD=VALUE"}`.
@@ -31,7 +31,7 @@ struct ErasureAPI: PageAnswers {
     }
     let page = api.collector.access.page
     guard
-      let job = await desk.begin(
+      let job = await runner.begin(
         erased, in: api.collector.store, who: request.reader?.name ?? "", { await page.forgetReports() })
     else {
       throw CollectorRefusal(409, "another erasure runs; wait for its end")

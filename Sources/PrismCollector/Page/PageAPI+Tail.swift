@@ -5,7 +5,7 @@ import PrismHTTP
 extension PageAPI {
   /// Of one answer, so at most a hundred events a second reach a reader.
   private static let tailEventsMax = 50
-  /// Ids that one look goes back: a filter that matches little reads all of them.
+  /// Ids that one poll goes back: a filter that matches little reads all of them.
   private static let tailIDsMax: Int64 = 20_000
   private static let tailPolls = 20
   private static let tailInterval: Duration = .milliseconds(500)
@@ -24,23 +24,23 @@ extension PageAPI {
   private func tail(_ wanted: ReportFilter, after last: Int64?) async throws(CollectorRefusal) -> HTTPResponse {
     var (cursor, edge) = (last ?? .max, Int64(0))
     for _ in 0..<Self.tailPolls where !collector.access.page.tailing.isClosed {
-      let look = try await look(wanted)
-      cursor = min(cursor, look.newest)
-      let page = look.events.filter { $0.id > cursor }
+      let poll = try await poll(wanted)
+      cursor = min(cursor, poll.newest)
+      let page = poll.events.filter { $0.id > cursor }
       if !page.isEmpty {
-        let isSkipping = cursor > 0 && cursor < look.since
+        let isSkipping = cursor > 0 && cursor < poll.since
         return Self.answer(page, isCut: isSkipping || page.count == Self.tailEventsMax, from: cursor)
       }
-      (cursor, edge) = (look.newest, look.edge)
+      (cursor, edge) = (poll.newest, poll.edge)
       do { try await collector.time.sleep(for: Self.tailInterval) } catch { break }  // the collector stops
     }
     return Self.answer([], isCut: false, from: edge)
   }
 
-  /// The newest reports of a filter. Of those behind the look before, at most the last `tailIDsMax` ids are read.
-  private func look(_ wanted: ReportFilter) async throws(CollectorRefusal) -> TailLooks.Look {
+  /// The newest reports of a filter. Of those behind the poll before, at most the last `tailIDsMax` ids are read.
+  private func poll(_ wanted: ReportFilter) async throws(CollectorRefusal) -> TailPolls.Poll {
     let (queries, store) = (scan.queries, collector.store)
-    return try await collector.access.page.tails.look(wanted) { before in
+    return try await collector.access.page.tails.poll(wanted) { before in
       do throws(CollectorRefusal) {
         let newest = try await ask { () throws(StoreFailure) in try await queries.newestID() }
         guard newest > before.newest else { return .success(before) }
@@ -49,14 +49,14 @@ extension PageAPI {
         (part.after, part.before) = (max(before.newest, first), newest + 1)
         let (wanted, since) = (part, before.newest > 0 && before.newest >= first ? before.since : max(0, first))
         let found = try await ask { () throws(StoreFailure) in try await store.page(wanted) }
-        let events = found.map { TailLooks.Event($0) } + before.events
+        let events = found.map { TailPolls.Event($0) } + before.events
         return .success(.init(newest: newest, since: since, events: Array(events.prefix(Self.tailEventsMax))))
       } catch { return .failure(error) }
     }
   }
 
   /// - Parameter isCut: there may be more than these.
-  private static func answer(_ page: [TailLooks.Event], isCut: Bool, from cursor: Int64) -> HTTPResponse {
+  private static func answer(_ page: [TailPolls.Event], isCut: Bool, from cursor: Int64) -> HTTPResponse {
     var body = Array("retry: 300\n\n".utf8)
     if isCut { body += Array("event: cut\ndata: {}\n\n".utf8) }
     for event in page.reversed() { body += event.text }
@@ -65,14 +65,14 @@ extension PageAPI {
   }
 }
 
-/// The newest reports for live tails. Tails with one filter share each look at the store, so thirty of them cost as one.
-actor TailLooks {
+/// The newest reports for live tails. Tails with one filter share each poll of the store, so thirty of them cost as one.
+actor TailPolls {
   nonisolated let gate = ReadGate(countMax: 64, "64 live tails are open; close one", retryAfterSeconds: 5)
 
-  struct Look: Sendable {
+  struct Poll: Sendable {
     /// The newest id of the store. No answer has it: it counts all namespaces.
     var newest: Int64 = 0
-    /// Ids up to this one were not looked at.
+    /// Ids up to this one were not read.
     var since: Int64 = 0
     /// Of the filter, newest first, at most as many as one answer has.
     var events: [Event] = []
@@ -95,39 +95,39 @@ actor TailLooks {
 
   private struct Entry {
     let filter: ReportFilter
-    var look = Look()
-    /// Of the last look, in uptime; nil: there was no look yet.
+    var poll = Poll()
+    /// Of the last poll, in uptime; nil: there was no poll yet.
     var time: Duration?
     var reading: Reading?
   }
 
-  /// A look that is made now, and how long it takes.
-  private typealias Reading = Task<(look: Result<Look, CollectorRefusal>, lasts: Duration), Never>
+  /// A poll that is made now, and how long it takes.
+  private typealias Reading = Task<(poll: Result<Poll, CollectorRefusal>, lasts: Duration), Never>
 
-  /// Looks of one filter are at least this far apart.
+  /// Polls of one filter are at least this far apart.
   static let interval: Duration = .milliseconds(250)
-  /// After a look all wait for nine times as long as it took. So all tails together take a tenth of one core's time.
+  /// After a poll all wait for nine times as long as it took. So all tails together take a tenth of one core's time.
   static let restFactor = 9
   private static let longestRest: Duration = .seconds(10)
   private static let forgottenAfter: Duration = .seconds(30)
-  /// Past it the look that is the oldest is forgotten: its tail reads the last ids again.
+  /// Past it the poll that is the oldest is forgotten: its tail reads the last ids again.
   static let filtersMax = 64
 
   private let time: any TimeSource
   /// One a filter.
   private var entries: [Entry] = []
-  /// No look begins before, in uptime.
+  /// No poll begins before, in uptime.
   private var restsUntil: Duration = .zero
-  /// Looks are made one after the other.
+  /// Polls are made one after the other.
   private var last: Reading?
 
   init(time: any TimeSource) { self.time = time }
 
-  /// - Parameter read: makes a look out of the one before.
+  /// - Parameter read: makes a poll out of the one before.
   /// - Returns: the one before where it is not time for another one.
-  func look(
-    _ filter: ReportFilter, _ read: @escaping @Sendable (Look) async -> Result<Look, CollectorRefusal>
-  ) async throws(CollectorRefusal) -> Look {
+  func poll(
+    _ filter: ReportFilter, _ read: @escaping @Sendable (Poll) async -> Result<Poll, CollectorRefusal>
+  ) async throws(CollectorRefusal) -> Poll {
     let now = time.uptime
     entries.removeAll { $0.reading == nil && now - ($0.time ?? now) > Self.forgottenAfter }
     var place = entries.firstIndex { $0.filter == filter } ?? entries.count
@@ -137,12 +137,12 @@ actor TailLooks {
       entries.append(Entry(filter: filter))
     }
     let entry = entries[place]
-    if let reading = entry.reading { return try await reading.value.look.get() }
-    if let time = entry.time, now < max(restsUntil, time + Self.interval) { return entry.look }
+    if let reading = entry.reading { return try await reading.value.poll.get() }
+    if let time = entry.time, now < max(restsUntil, time + Self.interval) { return entry.poll }
     let reading = Task(executorPreference: BackgroundExecutor.shared) { [last, time] in
       _ = await last?.value
       let began = time.uptime
-      return (look: await read(entry.look), lasts: time.uptime - began)
+      return (poll: await read(entry.poll), lasts: time.uptime - began)
     }
     (entries[place].reading, entries[place].time, last) = (reading, now, reading)
     let (result, lasted) = await reading.value
@@ -150,12 +150,12 @@ actor TailLooks {
     restsUntil = min(max(restsUntil, ended) + lasted * Self.restFactor, ended + Self.longestRest)
     if let place = entries.firstIndex(where: { $0.filter == filter }) {
       entries[place].reading = nil
-      if case .success(let look) = result { entries[place].look = look }
+      if case .success(let poll) = result { entries[place].poll = poll }
     }
     return try result.get()
   }
 
-  /// Looks that are read now stay: each has a tail, and those are bounded.
+  /// Polls that are read now stay: each has a tail, and those are bounded.
   private func makeRoom() {
     guard entries.count >= Self.filtersMax else { return }
     let idle = entries.indices.filter { entries[$0].reading == nil }

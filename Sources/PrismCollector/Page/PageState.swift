@@ -10,8 +10,8 @@ final class PageState: Sendable {
   let snapshots: RecordSnapshots
   let exports: Exports
   let symbols: Symbolizer
-  let tails: TailLooks
-  let erasures: ErasureDesk
+  let tails: TailPolls
+  let erasures: ErasureRunner
   let crashStates: CrashStateStore
   let notices: NoticeStore
   let jobs: JobStore
@@ -25,9 +25,9 @@ final class PageState: Sendable {
     symbols = Symbolizer(options.symbolFolder, log: log)
     views = Views(
       crashes: CrashIndex(symbols: symbols), questions: RunningQuestions(time: time), isShared: options.fleet.isShared)
-    (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
+    (tails, startTime) = (TailPolls(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
-    erasures = ErasureDesk(state: options.state, fleet: options.fleet, time: time, log: log)
+    erasures = ErasureRunner(state: options.state, fleet: options.fleet, time: time, log: log)
     notices = NoticeStore(options.fleet)
     jobs = JobStore(options.fleet)
     crashStates = CrashStateStore(options.fleet)

@@ -15,7 +15,7 @@ final class RunningQuestions: Sendable {
   /// All have as much memory as one may have, in numbers.
   private static let sizeMax = ReportCounting.numbersMax
   /// A reader who asked nothing for so long has left.
-  static let patience: Duration = .seconds(10)
+  static let timeout: Duration = .seconds(10)
 
   private let time: any TimeSource
   /// Each until a time of the uptime.
@@ -30,7 +30,7 @@ final class RunningQuestions: Sendable {
 
   /// Keeps a question until its next part. Where there is no place for it, it begins again.
   func keep(_ counting: ReportCounting, _ key: Key) {
-    let until = time.uptime + Self.patience
+    let until = time.uptime + Self.timeout
     kept.withLock { kept in
       kept[key] = nil
       let own = kept.filter { $0.key.reader == key.reader }.sorted { $0.value.until < $1.value.until }

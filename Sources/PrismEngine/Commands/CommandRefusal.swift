@@ -56,7 +56,7 @@ enum CommandRefusal: Error, Equatable, Sendable {
     case .changed: "the command was changed after the device had seen it; send another one with a new id"
     case .replayed: "a command of this id began before; send another one with a new id"
     case .tooMany:
-      "\(CommandDesk.waitingMax) commands wait or \(CommandDesk.marksMax) are not expired yet; send it again later, "
+      "\(CommandHandler.waitingMax) commands wait or \(CommandHandler.marksMax) are not expired yet; send it again later, "
         + "with a new id"
     }
   }

@@ -49,14 +49,14 @@ struct CarryCommands {
   private func carry(_ pipeline: NamespacePipeline, to carrier: Carrier) async throws(Refused) -> String? {
     if let gate = await pipeline.carrying({ $0.begin(to: carrier) }) { return gate.reason }
     var cause: String?
-    var patience = CarryPatience(now: engine.parts.time.uptime)
+    var timeout = CarryTimeout(now: engine.parts.time.uptime)
     while !(await carrier.hasNoReader), !(await pipeline.carrying({ $0.hasAll() })) {
       cause = storeFault
       guard cause == nil, (try? await engine.parts.time.sleep(for: Self.pollInterval)) != nil else { break }
-      guard await patience.isOver(carrier, now: engine.parts.time.uptime) else { continue }
+      guard await timeout.isOver(carrier, now: engine.parts.time.uptime) else { continue }
       await carrier.close()
       await pipeline.carrying { $0.end() }
-      throw Refused(69, "nothing was read for \(CarryPatience.seconds) s: carry again")
+      throw Refused(69, "nothing was read for \(CarryTimeout.seconds) s: carry again")
     }
     if await pipeline.carrying({ $0.isFull() }) {
       cause = "\(InFlightQueue.carriedPacketsMax) packets are out: settle some, and carry again"
@@ -110,7 +110,7 @@ struct CarryCommands {
 }
 
 /// Notices a reader that takes nothing: while it is waited for, its namespace sends nothing over the network.
-private struct CarryPatience {
+private struct CarryTimeout {
   static let seconds = 120
 
   private var lines = 0

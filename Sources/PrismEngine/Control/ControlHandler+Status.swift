@@ -99,9 +99,9 @@ extension TriggerReport {
 }
 
 extension RecordStoreReport {
-  fileprivate init(_ known: MetStore) {
+  fileprivate init(_ known: KnownStore) {
     self.init()
-    (id, trusted) = (known.met.description, known.isTrusted ? nil : known.trusted.description)
+    (id, trusted) = (known.latest.description, known.isTrusted ? nil : known.trusted.description)
   }
 }
 

@@ -164,7 +164,7 @@ struct AcceptStoreCommand {
     let namespace = try handler.namespace(request, orAsk: "accept-store: of which namespace?")
     let pipeline = try await handler.pipeline(of: namespace)
     switch try await handler.asking({ try await pipeline.acceptStore() }) {
-    case .nothingMet:
+    case .nothingKnown:
       throw ControlHandler.Refused(
         1, "no store of \(namespace) gave its identity yet: it has no table of records, or an older collector")
     case .accepted(let store, isNews: true):

@@ -44,7 +44,7 @@ enum ClaimPlan {
 
   /// How many packets to claim in one commit: one while other clients wait for the store.
   static func count(lastPacketBytes bytes: Int?, _ now: Delivery.Conditions) -> Int {
-    now.shares.hasNeighbours ? 1 : portion(lastPacketBytes: bytes, flowRestBytes: now.flowRestBytes)
+    now.shares.hasContention ? 1 : portion(lastPacketBytes: bytes, flowRestBytes: now.flowRestBytes)
   }
 
   /// How many packets to claim in one commit: half of those that may lie ready. - Parameter bytes: of the last one; nil:

@@ -139,7 +139,7 @@ struct DeliveryShares: Sendable {
   /// Packets that it may have on their way, of all that the transport carries.
   var packetsMax = ReceiverFeatures.windowMax
   /// Several clients wait for the store: what it does at a time is short.
-  var hasNeighbours = false
+  var hasContention = false
 }
 
 extension Delivery.Conditions {

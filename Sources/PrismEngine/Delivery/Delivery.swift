@@ -55,7 +55,7 @@ struct Delivery: Sendable {
     case .restored(let record):
       retry = record
       if let pause = record.pause { _ = upload.handle(.failed(pause), now: now.instant.uptime) }
-    case .collector(let address): return meet(address, now)
+    case .collector(let address): return follow(address, now)
     case .recovered(let inFlight, let lastAccepted, let sender):
       storeWork = nil
       queue.recover(inFlight, lastAccepted: lastAccepted, sender: sender)
@@ -84,7 +84,7 @@ struct Delivery: Sendable {
   }
 
   /// Failures at another collector say nothing of this one.
-  private mutating func meet(_ address: CollectorAddress, _ now: Conditions) -> [Action] {
+  private mutating func follow(_ address: CollectorAddress, _ now: Conditions) -> [Action] {
     let isOther = (retry.collector ?? receiver.address).map { $0 != address } ?? false
     guard isOther else {
       receiver.address = address

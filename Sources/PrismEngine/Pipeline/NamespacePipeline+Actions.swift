@@ -15,7 +15,7 @@ extension NamespacePipeline {
     return Delivery.Conditions(
       instant: Instant(uptime: now, unixMilliseconds: parts.time.unixMilliseconds), random: parts.random,
       verdict: gates.verdict, isMetered: gates.isMetered, flowRestBytes: gates.flowRestBytes, isProbe: circuit.isOpen,
-      shares: .init(packetsMax: parts.packetsMax, hasNeighbours: parts.store.neighbours.areThere),
+      shares: .init(packetsMax: parts.packetsMax, hasContention: parts.store.contention.isPresent),
       isStopping: isStopping, hasNotes: !notes.isEmpty,
       configuration: settings.configuration, seal: settings.seal(isMetered: gates.isMetered)?.with(dictionaryInUse),
       wifiOnlyTypes: settings.wifiOnlyTypes(kind))

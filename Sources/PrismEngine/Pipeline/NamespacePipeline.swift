@@ -27,7 +27,7 @@ actor NamespacePipeline {
   /// Requests of the deliveries that are not answered yet.
   private var tasks = RunningTasks()
   /// Made with their first use, because they refer to this actor.
-  private var children: (records: RecordSynchronizer, carryJob: CarryJob, intents: IntentDesk)?
+  private var children: (records: RecordSynchronizer, carryJob: CarryJob, intents: IntentHandler)?
 
   init(parts: PipelineParts, settings: PipelineSettings, signal: UploadSignal) {
     (self.parts, self.settings, self.signal) = (parts, settings, signal)
@@ -36,9 +36,9 @@ actor NamespacePipeline {
 
   var records: RecordSynchronizer { madeChildren.records }
   var carryJob: CarryJob { madeChildren.carryJob }
-  var intents: IntentDesk { madeChildren.intents }
+  var intents: IntentHandler { madeChildren.intents }
 
-  private var madeChildren: (records: RecordSynchronizer, carryJob: CarryJob, intents: IntentDesk) {
+  private var madeChildren: (records: RecordSynchronizer, carryJob: CarryJob, intents: IntentHandler) {
     if let children { return children }
     let host = PipelineHost(
       parts: parts, settings: { [unowned self] in settings }, gates: { [unowned self] in gates($0) },
@@ -49,7 +49,7 @@ actor NamespacePipeline {
       requestRows: { [unowned self] in requestUpload(.rows) }, arm: { [unowned self] in arm() },
       begin: { [unowned self] work in begin { await $0.synchronize(work) } },
       askIntents: { [unowned self] in begin { await $0.askIntents() } })
-    let made = (records: RecordSynchronizer(host), carryJob: CarryJob(host), intents: IntentDesk(host))
+    let made = (records: RecordSynchronizer(host), carryJob: CarryJob(host), intents: IntentHandler(host))
     children = made
     return made
   }
@@ -68,7 +68,7 @@ actor NamespacePipeline {
       guard let note = remains.notes[RetryRecord.noteKey(kind)] else { continue }
       tell(kind, .restored(RetryRecord(note: note, now: instant)))
     }
-    meetCollector()
+    followCollector()
     for kind in RowKind.all {
       let record = deliveries[kind].retry
       guard record.lastFailure?.isMissingRoute(of: kind) != true else { continue }
@@ -124,13 +124,13 @@ actor NamespacePipeline {
   func apply(_ settings: PipelineSettings) {
     self.settings = settings
     proof.changed()
-    meetCollector()
+    followCollector()
     requestUpload(.start)
     records.settingsChanged()
     trigger(.reload, tryAt: now)
   }
 
-  private func meetCollector() {
+  private func followCollector() {
     guard let collector = settings.collector else { return }
     for kind in RowKind.all { tell(kind, .collector(collector)) }
   }
@@ -306,7 +306,7 @@ actor NamespacePipeline {
   func carrying<Result: Sendable>(_ body: @Sendable (CarryJob) -> Result) -> Result { body(carryJob) }
 
   /// An operator says that the store which answered last is the server's. - Returns: whether that is news.
-  func acceptStore(_ expected: StoreMark? = nil) async throws(StoreError) -> MetStore.Acceptance {
+  func acceptStore(_ expected: StoreMark? = nil) async throws(StoreError) -> KnownStore.Acceptance {
     try await records.acceptStore(expected)
   }
 }

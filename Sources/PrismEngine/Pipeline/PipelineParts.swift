@@ -36,7 +36,7 @@ struct PerKind<Value> {
 extension PerKind: Sendable where Value: Sendable {}
 extension PerKind: Equatable where Value: Equatable {}
 
-/// The part of a pipeline that its children see (`RecordSynchronizer`, `CarryJob`, `IntentDesk`). Used on the pipeline's own turns only.
+/// The part of a pipeline that its children see (`RecordSynchronizer`, `CarryJob`, `IntentHandler`). Used on the pipeline's own turns only.
 struct PipelineHost {
   let parts: PipelineParts
   let settings: () -> PipelineSettings
@@ -58,6 +58,6 @@ struct PipelineHost {
   let arm: () -> Void
   /// Runs `RecordSynchronizer.perform`; a stop waits for it.
   let begin: (RecordSynchronizer.Work) -> Void
-  /// Runs `IntentDesk.perform`; a stop waits for it.
+  /// Runs `IntentHandler.perform`; a stop waits for it.
   let askIntents: () -> Void
 }

@@ -28,8 +28,8 @@ extension RecordSynchronizer {
         host.collectorAnswered()
         round.applied(outcome, sequence: sequence, to: name, seenBefore: seenBefore)
         applied(outcome, to: name)
-      case .met(let change):
-        await met(change)
+      case .storeChanged(let change):
+        await storeChanged(change)
         isMet = true
       case .failed(let fault):
         await failed(fault, table)

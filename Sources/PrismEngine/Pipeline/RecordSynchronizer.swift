@@ -4,15 +4,15 @@ import PrismProtocol
 import PrismStore
 
 /// Synchronizes one namespace's records: when this device's changes are sent, when the server's are asked for, and which store
-/// of the server's is met. Its pipeline owns it, tells it events, and calls it on its own turns only.
+/// of the server answers. Its pipeline owns it, tells it events, and calls it on its own turns only.
 final class RecordSynchronizer {
   /// Work that waits for the store or the server.
   enum Work: Sendable {
     case send, pull, lookForWork, keepTables
-    case meet(StoreMark, StoreReceipt)
+    case recognize(StoreMark, StoreReceipt)
   }
 
-  /// The longest wait before the records are sent to a store that was met, so that stores in turn cost little.
+  /// The longest wait before the records are sent to a store that is another one, so that stores in turn cost little.
   private static let pauseMax: Duration = .seconds(600)
 
   let host: PipelineHost
@@ -29,7 +29,7 @@ final class RecordSynchronizer {
   /// Questions since the start, and why a table could not be brought up to date; each cause is logged once.
   var status = PullStatus()
   private var receipt: StoreReceipt?
-  /// Stores that were met since the start, the first one not counted.
+  /// Stores that answered since the start, the first one not counted.
   private var meetings = 0
 
   init(_ host: PipelineHost) { self.host = host }
@@ -130,7 +130,7 @@ final class RecordSynchronizer {
       if await store.records.hasWork(namespace) { schedule.request(now: now) }
       host.arm()
     case .keepTables: await keepTables()
-    case .meet(let mark, let receipt): await meet(mark, receipt)
+    case .recognize(let mark, let receipt): await recognize(mark, receipt)
     }
   }
 
@@ -172,25 +172,25 @@ final class RecordSynchronizer {
   func accepted(_ new: StoreReceipt) {
     guard let mark = new.store, new != receipt else { return }
     receipt = StoreReceipt(store: mark, isChainBroken: false)
-    host.begin(.meet(mark, new))
+    host.begin(.recognize(mark, new))
   }
 
-  private nonisolated(nonsending) func meet(_ mark: StoreMark, _ new: StoreReceipt) async {
+  private nonisolated(nonsending) func recognize(_ mark: StoreMark, _ new: StoreReceipt) async {
     do {
-      let change = try await store.meet(mark, knowsLess: new.isChainBroken, in: namespace)
-      if change != .same { await met(change) }
+      let change = try await store.recognize(mark, knowsLess: new.isChainBroken, in: namespace)
+      if change != .same { await storeChanged(change) }
     } catch { receipt = nil }  // the next receipt tells it again
   }
 
   /// The store has noted it: another one, or one that knows less, gets all records again. From now on nothing is believed of
   /// what was asked before.
-  nonisolated(nonsending) func met(_ change: MetStore.Change) async {
+  nonisolated(nonsending) func storeChanged(_ change: KnownStore.Change) async {
     pulledAt = [:]
     let known = await store.records.store(of: namespace)
     parts.log.warning(
       change.message,
       [
-        "namespace": namespace.text, "store": known?.met.description ?? "",
+        "namespace": namespace.text, "store": known?.latest.description ?? "",
         "trusted": known?.trusted.description ?? "",
       ])
     let tryAt = now + min(Self.pauseMax, .seconds((1 << min(meetings, 10)) - 1))
@@ -214,7 +214,7 @@ final class RecordSynchronizer {
   }
 
   /// An operator says that the store which answered last is the server's.
-  nonisolated(nonsending) func acceptStore(_ expected: StoreMark?) async throws(StoreError) -> MetStore.Acceptance {
+  nonisolated(nonsending) func acceptStore(_ expected: StoreMark?) async throws(StoreError) -> KnownStore.Acceptance {
     let acceptance = try await store.acceptStore(expected, of: namespace)
     pulls.retry(at: now)
     host.arm()
@@ -222,7 +222,7 @@ final class RecordSynchronizer {
   }
 }
 
-extension MetStore.Change {
+extension KnownStore.Change {
   fileprivate var message: String {
     switch self {
     case .same: "the server's store is the same"

@@ -24,7 +24,7 @@ struct PullCounters: Sendable, Equatable {
 
   mutating func add(_ result: PullResult) {
     bytes += result.bytes
-    if case .met = result.verdict { return count(.left) }
+    if case .storeChanged = result.verdict { return count(.left) }
     guard case .applied(let outcome, _) = result.verdict else { return count(.failed) }
     executed += outcome.executed
     if outcome.end != .done { return count(.left) }

@@ -104,8 +104,8 @@ actor RecordPuller {
     while let line = try opened.lines.next().map({ try reading.read($0) }) {
       switch line {
       case .head(let head):
-        let change = try await meet(head, pull, missing: opened.isChainBroken ? pull.lastPacket : nil)
-        guard change == .same else { return (.met(change), false) }
+        let change = try await recognize(head, pull, missing: opened.isChainBroken ? pull.lastPacket : nil)
+        guard change == .same else { return (.storeChanged(change), false) }
         (opened.target.store, opened.target.isUnheard) = (head.store, head.isUnheard)
         guard head.isFull else { break }
         return (.applied(try await applyWhole(head, opened, reading, pull), sequence: head.sequence), true)
@@ -121,12 +121,12 @@ actor RecordPuller {
 
   /// A store that answers with all records of a table of which it sent newer numbers, or that does not know the table any
   /// more, knows less than it did.
-  private func meet(
+  private func recognize(
     _ head: DownHead, _ pull: TablePull, missing: PacketID?
-  ) async throws(StoreError) -> MetStore.Change {
+  ) async throws(StoreError) -> KnownStore.Change {
     guard let mark = head.store else { return .same }
     let knowsLess = pull.after.map { head.isFull && (head.sequence < $0 || head.isUnheard && pull.holdsRecords) }
-    return try await store.meet(mark, knowsLess: knowsLess ?? false, missing: missing, in: pull.settings.namespace)
+    return try await store.recognize(mark, knowsLess: knowsLess ?? false, missing: missing, in: pull.settings.namespace)
   }
 
   private func applyWhole(

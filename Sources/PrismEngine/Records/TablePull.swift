@@ -22,8 +22,8 @@ struct PullResult: Sendable {
   enum Verdict: Sendable, Equatable {
     /// The answer was executed as far as it could be. - Parameter sequence: the newest number in it.
     case applied(DownOutcome, sequence: Int64)
-    /// The store is not the one that was met before, or knows less: the table is to be asked for again.
-    case met(MetStore.Change)
+    /// The store is not the one that answered before, or knows less: the table is to be asked for again.
+    case storeChanged(KnownStore.Change)
     case failed(PullFailure)
   }
 

@@ -8,11 +8,11 @@ extension IngestServer {
     collectBatches()
     guard !composer.isEmpty || sessions.isDue else { return }
     isUnderWay.commit = true
-    let hasNeighbours = composer.isShared || connections.count > 1 || budget.usersConnected > 1
-    let entries = composer.takeNext(hasNeighbours: hasNeighbours)
+    let hasContention = composer.isShared || connections.count > 1 || budget.usersConnected > 1
+    let entries = composer.takeNext(hasContention: hasContention)
     let (batches, notes) = entries.forOneCommit
     let isLarge = entries.contains(where: \.isOfStream) || batches.reduce(0) { $0 + $1.rows.count } >= 500
-    if hasNeighbours && isLarge { sink.noteNeighbours() }
+    if hasContention && isLarge { sink.noteContention() }
     // Records are read on a full disk, too: nothing is written with them.
     let isWriting = batches.isEmpty || batches.contains { $0.record?.isReading != true }
     let events = isWriting ? sessions.takeNotes(rules.sessionNamespaces) : []

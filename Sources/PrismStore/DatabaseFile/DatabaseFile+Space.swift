@@ -16,7 +16,7 @@ extension DatabaseFile {
   /// A longer log is copied into the file after the commit was answered. All clients wait for the copy.
   func logBytesMax(of database: StoreDatabase) -> Int {
     guard database.log.bytes > Self.shortLogBytes else { return Self.plentyLogBytes }
-    return neighbours.areThere || freeBytes < DiskReserve.scarceBytes ? Self.shortLogBytes : Self.plentyLogBytes
+    return contention.isPresent || freeBytes < DiskReserve.scarceBytes ? Self.shortLogBytes : Self.plentyLogBytes
   }
 
   /// Why reports of `bytes` can't be taken now; nil: they can. Ends the state of a full disk if it has space again.

@@ -18,7 +18,7 @@ final class DatabaseFile {
   var backup: UnlinkedDatabaseBackup?
   var disk: DiskReserve
   var checkpoints = Checkpoints()
-  let neighbours: Neighbours
+  let contention: ClientContention
 
   /// Takes the folder for this process, opens the database or makes a new one, and brings it to the newest version.
   /// - Returns: whether the last run ended in order.
@@ -52,7 +52,7 @@ final class DatabaseFile {
     memory = StoreMemory(opened.epoch, opened.state, opened.clock, log: options.log)
     open = opened.database
     committed = opened.state.storedCounts
-    (disk, neighbours) = (DiskReserve(options), Neighbours(options.time))
+    (disk, contention) = (DiskReserve(options), ClientContention(options.time))
     noteAwaited()
     if disk.isFull { health.enter(.diskFull) }
   }

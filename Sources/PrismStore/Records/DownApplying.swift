@@ -31,7 +31,7 @@ struct DownApplying: StoreOperations {
         break
       }
       if operation.kind == .delete, !takesDeletions {
-        try StoreMeeting(transaction, target.namespace).refuseDeletion(of: target.table.name)
+        try StoreComparison(transaction, target.namespace).refuseDeletion(of: target.table.name)
         executed.insert(operation.op)
         sequence = operation.sequence
         continue

@@ -47,10 +47,10 @@ struct DownMerging: StoreOperations {
       return .done
     }
     let before = record
-    let meeting = record.standing.meet(
+    let merge = record.standing.merge(
       .update, isSame: try isSame(before, fields), keepsLocal: keepsLocal(before, change.time))
     (record.serverID, record.base) = (change.id, base)
-    if meeting.takesRemote {
+    if merge.takesRemote {
       guard before.standing != record.standing || before.serverID != change.id || before.fields != fields.bytes else {
         return .done
       }
@@ -59,8 +59,8 @@ struct DownMerging: StoreOperations {
     } else {
       hold(&record, after: change.time)
     }
-    if meeting.isConflict {
-      note(before, keptLocal: !meeting.takesRemote, remote: fields.bytes, at: change.time)
+    if merge.isConflict {
+      note(before, keptLocal: !merge.takesRemote, remote: fields.bytes, at: change.time)
     }
     count(record.id, before.standing, record.standing)
     try access.write(&record)
@@ -113,14 +113,14 @@ struct DownMerging: StoreOperations {
   mutating func delete(_ before: RecordRow, at time: Int64?) throws(SQLiteError) -> Result {
     guard before.standing.sent == nil else { return .stopped(.inFlight) }
     var record = before
-    let meeting = record.standing.meet(.delete, isSame: false, keepsLocal: keepsLocal(before, time))
-    if meeting.isConflict { note(before, keptLocal: !meeting.takesRemote, remote: nil, at: time) }
-    if meeting.isGone {
+    let merge = record.standing.merge(.delete, isSame: false, keepsLocal: keepsLocal(before, time))
+    if merge.isConflict { note(before, keptLocal: !merge.takesRemote, remote: nil, at: time) }
+    if merge.isGone {
       count(before.id, before.standing, nil)
       try access.remove(before)
       return .gone(Set([before.id, before.knownID]))
     }
-    guard meeting.isConflict else { return .done }
+    guard merge.isConflict else { return .done }
     (record.serverID, record.base) = (nil, nil)
     if let time { hold(&record, after: time) }
     try access.write(&record)

@@ -64,7 +64,7 @@ struct DownStaging: PlainOperations {
     } else {
       try merge(table, content, target, &outcome)
     }
-    try StoreMeeting(transaction, target.namespace).keep(outcome.kept, of: target.table.name)
+    try StoreComparison(transaction, target.namespace).keep(outcome.kept, of: target.table.name)
     for old in [isRead ? nil : content, before?.content] {
       if let old, old > 0 { state.records.down.garbage.append(old) }
     }

@@ -22,7 +22,7 @@ struct RecordPackets: PlainOperations {
       id: claim.packetID, namespace: namespace, position: (packets.last?.position ?? 0) + 1,
       createdTime: claim.unixMilliseconds,
       header: state.records.ledger(of: namespace).header(
-        epoch: transaction.memory.epoch.text, store: state.records.stores[namespace]?.met),
+        epoch: transaction.memory.epoch.text, store: state.records.stores[namespace]?.latest),
       items: lines.count, clock: transaction.memory.clock.stamp())
     try transaction.statement(RecordStatement.insertPacket).run(inserting: packet)
     state.records.packets[namespace, default: []].append(packet)
@@ -151,7 +151,7 @@ struct RecordPackets: PlainOperations {
       record.serverID = nil
     } else if let given = receipt.ids[state.records[reading: record.table].name]?[record.id] {
       // The id of another store names another record here.
-      if isOfMetStore(receipt.store, record.table) { try removeOther(given, in: record.table) }
+      if isOfKnownStore(receipt.store, record.table) { try removeOther(given, in: record.table) }
       record.serverID = given
     }
     if state.records.down[record.table] != nil { record.base = Self.base(of: operation) }
@@ -170,9 +170,9 @@ struct RecordPackets: PlainOperations {
   }
 
   /// The store that took the packet is the one that the device's records are of.
-  private func isOfMetStore(_ receipt: StoreReceipt, _ table: Int) -> Bool {
+  private func isOfKnownStore(_ receipt: StoreReceipt, _ table: Int) -> Bool {
     guard let known = state.records.stores[state.records[reading: table].namespace] else { return true }
-    return (receipt.store ?? known.met) == known.met && !receipt.isChainBroken && !known.isMarking
+    return (receipt.store ?? known.latest) == known.latest && !receipt.isChainBroken && !known.isMarking
   }
 
   /// The server took an insert for a record that came down under another name here. One that is in flight stays.

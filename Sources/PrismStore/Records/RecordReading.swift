@@ -19,7 +19,7 @@ public struct RecordReading: Sendable {
   }
 
   /// The server's stores that answered the namespace; nil: no store gave its identity.
-  public func store(of namespace: NamespaceName) -> MetStore? { records.store(of: namespace, names) }
+  public func store(of namespace: NamespaceName) -> KnownStore? { records.store(of: namespace, names) }
 
   /// How far a table is in step with the server; nil: it was never asked.
   public func standing(of table: RecordTableName, in namespace: NamespaceName) -> DownStanding? {

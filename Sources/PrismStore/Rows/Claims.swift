@@ -125,7 +125,7 @@ struct Claims: PlainOperations {
       id: claim.packetID, queue: queue, position: (state[queue].packets.last?.position ?? 0) + 1,
       createdTime: claim.unixMilliseconds, bytes: builder.bytes, hasClientIDs: builder.hasClientIDs,
       header: state.ledger(queue).header(
-        epoch: transaction.memory.epoch.text, store: state.records.stores[queue.namespace]?.met),
+        epoch: transaction.memory.epoch.text, store: state.records.stores[queue.namespace]?.latest),
       members: builder.members, rule: rule, clock: transaction.memory.clock.stamp())
     try transaction.statement(PacketStatement.insert).run(inserting: packet)
     state[queue].packets.append(packet)

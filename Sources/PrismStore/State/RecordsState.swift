@@ -17,7 +17,7 @@ struct RecordsState {
   /// The last number that a waiting change was given.
   private(set) var position: Int64 = 0
   /// The server's stores, by namespace.
-  var stores: [Int: MetStore] = [:]
+  var stores: [Int: KnownStore] = [:]
   /// Tables that come down.
   var down = DownState()
   /// Tables that the open transaction changed.
@@ -28,7 +28,9 @@ struct RecordsState {
   /// Reads everything but the records. - Throws: `isCorruption` if a row is not what was written.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     down = try DownState(connection)
-    for note in try connection.notes("key = '\(MetStore.key)'") { stores[note.namespace] = MetStore(note: note.value) }
+    for note in try connection.notes("key = '\(KnownStore.key)'") {
+      stores[note.namespace] = KnownStore(note: note.value)
+    }
     for table in try connection.records(of: RecordTableRow.self, from: "record_tables") {
       add(table)
       position = max(position, table.position)
@@ -44,7 +46,7 @@ struct RecordsState {
   }
 
   /// nil: no store gave its identity.
-  func store(of namespace: NamespaceName, _ names: Names) -> MetStore? {
+  func store(of namespace: NamespaceName, _ names: Names) -> KnownStore? {
     names.number(of: namespace).flatMap { stores[$0] }
   }
 
@@ -118,10 +120,10 @@ struct RecordsState {
     target.table.direction == .both && target.settledBefore.map { $0 != settled(table) } ?? false
   }
 
-  /// The answer is of the store that was met last, and no record is to be marked for it.
+  /// The answer is of the store that answered last, and no record is to be marked for it.
   func isMet(_ target: DownTarget, _ names: Names) -> Bool {
     guard let known = store(of: target.namespace, names) else { return true }
-    return target.store.map { $0 == known.met } ?? true && !known.isMarking
+    return target.store.map { $0 == known.latest } ?? true && !known.isMarking
   }
 
   /// A record that a whole answer lacks may be deleted: the store that answers is trusted, and knows all that it ever sent.

@@ -36,9 +36,9 @@ import Testing
     return try await store.page(filter)
   }
 
-  private static func end(_ desk: ErasureDesk) async throws -> ErasureDesk.Job {
-    while await desk.jobs.last?.state == .running { try await Task.sleep(for: .milliseconds(20)) }
-    return try #require(await desk.jobs.last)
+  private static func end(_ runner: ErasureRunner) async throws -> ErasureRunner.Job {
+    while await runner.jobs.last?.state == .running { try await Task.sleep(for: .milliseconds(20)) }
+    return try #require(await runner.jobs.last)
   }
 
   @Test("a field's reports are gone, the others stay as they were, and each is counted once", arguments: kinds)
@@ -47,11 +47,11 @@ import Testing
     let store = try await rig.store(kind)
     try await Self.fill(store)
     let before = try await Self.reports(store)
-    let desk = ErasureDesk(state: rig.path, fleet: .folder(rig.path), time: SystemTime(), log: rig.log)
+    let runner = ErasureRunner(state: rig.path, fleet: .folder(rig.path), time: SystemTime(), log: rig.log)
     let text = "customer = \(Self.secret)"
     let value = try ErasedValue(MetaCondition(text))
-    #expect(await desk.begin(.field(try MetaCondition(text), value), in: store, who: "me") != nil)
-    let job = try await Self.end(desk)
+    #expect(await runner.begin(.field(try MetaCondition(text), value), in: store, who: "me") != nil)
+    let job = try await Self.end(runner)
     let kept = before.filter { !String(decoding: $0.meta, as: UTF8.self).contains(#""customer":"\#(Self.secret)""#) }
     #expect(job.state == .done && job.counts.reports == before.count - kept.count && job.counts.reports == 100)
     #expect(try await Self.reports(store) == kept)
@@ -73,10 +73,10 @@ import Testing
     let store = try rig.sqlite()
     try await Self.fill(store)
     let words = ["device-of-b", #""owner":"\#(Self.secret)"#]
-    let desk = ErasureDesk(state: rig.path, fleet: .folder(rig.path), time: SystemTime(), log: rig.log)
+    let runner = ErasureRunner(state: rig.path, fleet: .folder(rig.path), time: SystemTime(), log: rig.log)
     #expect(try Self.count("device-of-b", in: [rig.path + "/collector.db", rig.path + "/collector.db-wal"]) > 0)
-    _ = await desk.begin(.device("device-of-b"), in: store, who: "me")
-    let job = try await Self.end(desk)
+    _ = await runner.begin(.device("device-of-b"), in: store, who: "me")
+    let job = try await Self.end(runner)
     #expect(job.state == .done && job.counts.reports == 100, "\(job)")
     for word in words {
       #expect(try Self.count(word, in: [rig.path + "/collector.db", rig.path + "/collector.db-wal"]) == 0)
@@ -110,9 +110,9 @@ import Testing
         try statements.run("INSERT INTO \(table)", ["device-of-b"])
       }
     }
-    let desk = ErasureDesk(state: rig.path, fleet: fleet, time: SystemTime(), log: rig.log)
-    _ = await desk.begin(.device("device-of-b"), in: store, who: "me")
-    #expect(try await Self.end(desk).state == .done)
+    let runner = ErasureRunner(state: rig.path, fleet: fleet, time: SystemTime(), log: rig.log)
+    _ = await runner.begin(.device("device-of-b"), in: store, who: "me")
+    #expect(try await Self.end(runner).state == .done)
     for word in ["device-of-b", "crash of \(Self.secret)", String(repeating: Self.secret, count: 3)] {
       if let database {
         #expect(try await Self.tables(with: word, database) == [], "\(word)")
@@ -243,9 +243,9 @@ import Testing
     try await Self.fill(store)
     #expect(try await Self.tables(with: "device-of-b", rig).count > 2)
     let folder = TemporaryFolder()
-    let desk = ErasureDesk(state: folder.path, fleet: .folder(folder.path), time: SystemTime(), log: StoreRig().log)
-    _ = await desk.begin(.device("device-of-b"), in: store, who: "me")
-    let job = try await Self.end(desk)
+    let runner = ErasureRunner(state: folder.path, fleet: .folder(folder.path), time: SystemTime(), log: StoreRig().log)
+    _ = await runner.begin(.device("device-of-b"), in: store, who: "me")
+    let job = try await Self.end(runner)
     #expect(job.state == .done && job.counts.reports == 100, "\(job)")
     let left = try await Self.tables(with: "device-of-b", rig)
     #expect(left == [])
@@ -272,16 +272,16 @@ import Testing
         StoreRig.packet(Array(number * 5..<number * 5 + 5), members: { $0 % 2 == 0 ? #""w":"\#(word)""# : nil }))
     }
     let before = try await Self.reports(store)
-    let desks = [0, 1].map { _ in
+    let runners = [0, 1].map { _ in
       let folder = StoreRig()
-      return (ErasureDesk(state: folder.path, fleet: .folder(folder.path), time: SystemTime(), log: rig.log), folder)
+      return (ErasureRunner(state: folder.path, fleet: .folder(folder.path), time: SystemTime(), log: rig.log), folder)
     }
     let merging = Task { while !Task.isCancelled { _ = try? await store.maintain() } }
-    for (desk, word) in zip(desks.map(\.0), ["gone", "lost"]) {
+    for (runner, word) in zip(runners.map(\.0), ["gone", "lost"]) {
       let condition = try MetaCondition("w = \(word)")
-      #expect(await desk.begin(.field(condition, try ErasedValue(condition)), in: store, who: "me") != nil)
+      #expect(await runner.begin(.field(condition, try ErasedValue(condition)), in: store, who: "me") != nil)
     }
-    for (desk, _) in desks { #expect(try await Self.end(desk).state == .done) }
+    for (runner, _) in runners { #expect(try await Self.end(runner).state == .done) }
     merging.cancel()
     await merging.value
     let stay = before.filter { report in
@@ -292,15 +292,26 @@ import Testing
     await store.close()
   }
 
+  @Test("an erasure that fails is noted for other replicas: some reports may be gone")
+  func failed() async throws {
+    let rig = StoreRig()
+    let (store, fleet) = (try rig.sqlite(), FleetDatabase.folder(rig.path))
+    await store.close()
+    let runner = ErasureRunner(state: rig.path, fleet: fleet, time: SystemTime(), log: rig.log)
+    #expect(await runner.begin(.device("device-of-b"), in: store, who: "me") != nil)
+    #expect(try await Self.end(runner).state == .failed)
+    #expect(try await NoticeStore(fleet).mark(FleetErasure.mark) == 1)
+  }
+
   @Test("one erasure runs at a time")
   func refused() async throws {
     let (folder, store) = (TemporaryFolder(), MemoryPacketStore())
-    let desk = ErasureDesk(state: folder.path, fleet: .folder(folder.path), time: SystemTime(), log: StoreRig().log)
-    #expect(await desk.begin(.device("a"), in: store, who: "me") != nil)
-    #expect(await desk.begin(.device("b"), in: store, who: "me") == nil)
+    let runner = ErasureRunner(state: folder.path, fleet: .folder(folder.path), time: SystemTime(), log: StoreRig().log)
+    #expect(await runner.begin(.device("a"), in: store, who: "me") != nil)
+    #expect(await runner.begin(.device("b"), in: store, who: "me") == nil)
     await store.close()
-    #expect(try await Self.end(desk).state == .done)
-    #expect(await desk.begin(.device("b"), in: store, who: "me")?.id == 2)
+    #expect(try await Self.end(runner).state == .done)
+    #expect(await runner.begin(.device("b"), in: store, who: "me")?.id == 2)
     await store.close()
   }
 }

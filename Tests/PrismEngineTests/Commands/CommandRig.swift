@@ -71,7 +71,7 @@ final class CommandRig: Sendable {
 
   /// Runs a daemon's engine with its commands over the database that the last one left, until `body` ends or throws.
   func run(
-    _ rules: DaemonConfiguration.Commands = rules(), _ body: (Engine, CommandDesk) async throws -> Void
+    _ rules: DaemonConfiguration.Commands = rules(), _ body: (Engine, CommandHandler) async throws -> Void
   ) async throws {
     let downloads = ScriptedDownloads(now: { [self] in serverNow }, { [self] question in answer(question) })
     let logger = Logger(write: { [self] line in
@@ -80,11 +80,11 @@ final class CommandRig: Sendable {
       if line.contains(" a command ended ") { death.passes(.ended) }
     })
     let engine = try await rig.engine(Self.snapshot(rules), downloads: downloads, log: logger)
-    let desk = CommandDesk(engine: engine, tools: tools)
-    await engine.observeRecords { [weak desk] in desk?.changed($0) }
-    await desk.start()
-    let result = await Result { try await body(engine, desk) }
-    await desk.stop()
+    let handler = CommandHandler(engine: engine, tools: tools)
+    await engine.observeRecords { [weak handler] in handler?.changed($0) }
+    await handler.start()
+    let result = await Result { try await body(engine, handler) }
+    await handler.stop()
     await engine.stop()
     // The end of a command that the stop interrupted is not written down, as that of a daemon that died.
     tools.go()

@@ -62,7 +62,7 @@ import Testing
     async throws
   {
     let rig = CommandRig()
-    try await rig.run(Self.rules()) { (engine, desk) async throws in
+    try await rig.run(Self.rules()) { (engine, handler) async throws in
       await keep(1..<3001, engine)
       await keep(5000..<5010, engine, of: ReportType("other")!)
       rig.insert(rig.request("c1", .ask, ["type": .text("boot"), "of": .text("ms"), "by": .text("route")]))
@@ -83,7 +83,7 @@ import Testing
       #expect(ledger[.kept] == 3010 && ledger.isBalanced)
       #expect(
         await rig.rig.runs { rig.lines.contains { $0.contains("a question was answered") && $0.contains("id=c1") } })
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["done": 1] })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop] == ["done": 1] })
     }
     #expect(try left(rig).isEmpty)
   }
@@ -182,7 +182,7 @@ import Testing
     "a question that is forged, expired, not allowed or too large gets nothing, and is reported", arguments: refused)
   func refusals(_ one: Refused) async throws {
     let rig = CommandRig()
-    try await rig.run(one.rules) { (engine, desk) async throws in
+    try await rig.run(one.rules) { (engine, handler) async throws in
       await keep(0..<100, engine)
       let args: [String: CommandValue] = ["type": .text("boot"), "rows": .truth(true)].merging(one.args) { $1 }
       let request = rig.request("c1", .ask, args, seconds: one.seconds)
@@ -190,7 +190,7 @@ import Testing
       #expect(try await rig.reaches(one.state, engine))
       let result = try await CommandRig.answer(engine)?.result?.string ?? ""
       #expect(result.contains(one.words), "\(result)")
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == [one.label: 1] })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop] == [one.label: 1] })
       #expect(CommandCounts.results.contains(one.label))
       #expect(
         await rig.rig.runs {

@@ -206,11 +206,11 @@ import Testing
   @Test("one that is forged, expired, not allowed or no trigger does not hold, and is reported", arguments: refused)
   func refusals(_ one: Refused) async throws {
     let rig = CommandRig()
-    try await rig.run(one.rules) { (engine, desk) async throws in
+    try await rig.run(one.rules) { (engine, handler) async throws in
       try send(rig, "c1", Self.set.merging(one.args) { $1 }, seconds: one.seconds, one.sign)
       let result = try await ends("c1", one.state, rig, engine)
       #expect(result.contains(one.words), "\(result)")
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == [one.label: 1] })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop] == [one.label: 1] })
       #expect(await held(engine).isEmpty)
       await store(0..<10, engine)
       await crash(engine)

@@ -206,7 +206,7 @@ struct DeliveryTableTests {
   @Test("while other clients wait for the store, a commit claims one packet")
   func neighbours() {
     var table = Table()
-    table.conditions.shares.hasNeighbours = true
+    table.conditions.shares.hasContention = true
     for step in Self.onItsWay.prefix(4) { #expect(table.after(step.event) == step.actions) }
     #expect(table.after(.built([Table.built(1)])) == ["post 1 after 0", "commit claims 1"])
   }

@@ -256,7 +256,7 @@ import Testing
     downloads.set { _ in Self.whole(3, ["c"], store: 2) }
     #expect(await rig.runs(step: .seconds(5)) { await Self.ids(engine, table) == ["a", "b", "c"] })
     let known = await engine.parts.store.records.store(of: Self.shop)
-    #expect(known?.trusted == StoreMark(id: 1) && known?.met == StoreMark(id: 2) && known?.kept == [Self.price: 2])
+    #expect(known?.trusted == StoreMark(id: 1) && known?.latest == StoreMark(id: 2) && known?.kept == [Self.price: 2])
     let pipeline = try #require(await engine.pipelines[Self.shop])
     #expect(try await pipeline.acceptStore(StoreMark(id: 1)) == .isOther(StoreMark(id: 2)))
     #expect(try await pipeline.acceptStore() == .accepted(StoreMark(id: 2), isNews: true))
@@ -294,7 +294,7 @@ import Testing
       #expect(await rig.runs { rig.transport.requests.count == number })
       named.append(rig.transport.requests.last?.packetHeaders.flatMap { StoreMark(ofLedger: $0.ledger) })
       let mark = StoreMark(store)
-      #expect(await rig.runs { await engine.parts.store.records.store(of: Self.shop)?.met == mark })
+      #expect(await rig.runs { await engine.parts.store.records.store(of: Self.shop)?.latest == mark })
     }
     #expect(named == [nil, StoreMark(id: 1), StoreMark(id: 2)])
     #expect(await engine.parts.store.records.store(of: Self.shop)?.isTrusted == true, "there is no record to delete")

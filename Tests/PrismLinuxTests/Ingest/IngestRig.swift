@@ -17,11 +17,11 @@ final class ScriptedSink: ReportSink {
     var sequence: Int64 = 0
     var notes: [BatchNote] = []
     var failure: Refusal?
-    var hasNeighbours = false
+    var hasContention = false
   }
   private let state = Mutex(State())
 
-  func noteNeighbours() { state.withLock { $0.hasNeighbours = true } }
+  func noteContention() { state.withLock { $0.hasContention = true } }
 
   func append(
     _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void
@@ -79,7 +79,7 @@ final class ScriptedSink: ReportSink {
   func fail(_ refusal: Refusal?) { state.withLock { $0.failure = refusal } }
 
   var commits: [[ReportBatch]] { state.withLock { $0.commits } }
-  var hasNeighbours: Bool { state.withLock { $0.hasNeighbours } }
+  var hasContention: Bool { state.withLock { $0.hasContention } }
   var isWaitedFor: Bool { state.withLock { !$0.waiting.isEmpty } }
   var rowCount: Int { commits.joined().reduce(0) { $0 + $1.rows.count } }
 }

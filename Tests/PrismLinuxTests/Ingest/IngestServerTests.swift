@@ -115,7 +115,7 @@ struct IngestServerTests {
       _ = try await first.lines(count + 1)
       let most = rig.sink.commits.map { $0.reduce(0) { $0 + $1.rows.count } }.max() ?? 0
       #expect(hasNeighbour ? most <= 256 : most > 1000)
-      #expect(rig.sink.hasNeighbours == hasNeighbour)
+      #expect(rig.sink.hasContention == hasNeighbour)
       withExtendedLifetime(neighbour) {}
     }
   }

@@ -113,7 +113,9 @@ struct StoreModel {
     rig.mark = StoreMark(id: current)
     let last = try await rig.store.lastAccepted(Rig.shop, .records)
     let missing = last.flatMap { servers[current]!.hasTaken($0) ? nil : $0 }
-    if try await rig.meet(rig.mark!, knowsLess: knowsLess, missing: missing) != .same { return try await rig.markAll() }
+    if try await rig.recognize(rig.mark!, knowsLess: knowsLess, missing: missing) != .same {
+      return try await rig.markAll()
+    }
     if head.isFull {
       let records = lines.dropFirst().compactMap { if case .record(let record) = $0 { record } else { nil } }
       try await rig.take(table.name.text, records, sequence: head.sequence)
@@ -136,7 +138,7 @@ struct StoreModel {
     if random.oneIn(5) { return }  // the answer is lost
     receipt.store = StoreReceipt(store: StoreMark(id: current), isChainBroken: isBroken)
     try await rig.records.deliver(packet.id, receipt)
-    if try await rig.meet(StoreMark(id: current), knowsLess: isBroken) != .same { try await rig.markAll() }
+    if try await rig.recognize(StoreMark(id: current), knowsLess: isBroken) != .same { try await rig.markAll() }
   }
 
   // MARK: Invariants

@@ -5,22 +5,22 @@ import Synchronization
 
 /// Types that reports came with and that a pattern of the monitor list means. Each is known from its first report on, until the
 /// rules change.
-final class MetTypes: Sendable {
-  struct Met: Sendable {
+final class PatternTypes: Sendable {
+  struct Entry: Sendable {
     let rowType: ReportBatch.RowType
     /// Index in the monitor list.
     let entry: Int
   }
 
   private struct State {
-    var types: [Met] = []
+    var types: [Entry] = []
     /// That each user brought.
     var counts: [UInt32: Int] = [:]
     var indexByType: [String: Int] = [:]
 
     func hasRoom(_ userID: UInt32) -> Bool {
       let taken = types.count - (indexByType[ReportType.other.text] == nil ? 0 : 1)
-      return SharedPlaces(most: MetTypes.typesMax).hasRoom(taken: taken) { counts[userID] ?? 0 }
+      return SharedPlaces(most: PatternTypes.typesMax).hasRoom(taken: taken) { counts[userID] ?? 0 }
     }
   }
 
@@ -38,7 +38,7 @@ final class MetTypes: Sendable {
 
   func hasRoom(for userID: UInt32) -> Bool { state.withLock { $0.hasRoom(userID) } }
 
-  subscript(index: Int) -> Met? { state.withLock { $0.types.indices.contains(index) ? $0.types[index] : nil } }
+  subscript(index: Int) -> Entry? { state.withLock { $0.types.indices.contains(index) ? $0.types[index] : nil } }
 
   /// nil: no pattern means it, it is no type's name, or it is one too many. - Parameter userID: that it came from.
   func index(of text: String, from userID: UInt32) -> Int? {
@@ -50,7 +50,7 @@ final class MetTypes: Sendable {
       if let known = state.indexByType[text] { return known }
       guard type == .other || state.hasRoom(userID) else { return nil }
       state.counts[userID, default: 0] += 1
-      state.types.append(Met(rowType: ReportBatch.RowType(type, entry), entry: place))
+      state.types.append(Entry(rowType: ReportBatch.RowType(type, entry), entry: place))
       state.indexByType[text] = state.types.count - 1
       return state.types.count - 1
     }

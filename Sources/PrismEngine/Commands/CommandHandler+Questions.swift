@@ -5,7 +5,7 @@ import PrismProtocol
 import PrismStore
 
 // Questions about kept reports, triggers of a server (docs/recorder.md), and erasures.
-extension CommandDesk {
+extension CommandHandler {
   /// Looks at kept reports slice by slice, and writes the answer down as they are let go.
   /// - Returns: nil if more would leave than may, or if it was stopped before: then nothing leaves.
   func answer(

@@ -26,7 +26,7 @@ enum Erased: Sendable, Equatable {
 }
 
 /// Erases reports in the background, one job at a time, and writes a receipt for each that ended.
-actor ErasureDesk {
+actor ErasureRunner {
   struct Job: Sendable {
     enum State: String, Sendable { case running, done, failed }
 
@@ -104,7 +104,10 @@ actor ErasureDesk {
       try FleetErasure.run(job.erased, in: fleet)
       try await store.scrub(days)
       (job.state, job.through) = (.done, max(job.through, job.last))
-    } catch { (job.state, job.cause) = (.failed, error.description) }
+    } catch {
+      (job.state, job.cause) = (.failed, error.description)
+      try? FleetErasure.note(in: fleet)  // some reports are gone, and the cause is in the log
+    }
     await forget()
     job.ended = time.unixMilliseconds
     if job.state == .done { writeReceipt(of: &job) }

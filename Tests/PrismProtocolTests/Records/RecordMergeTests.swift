@@ -2,7 +2,7 @@ import PrismProtocol
 import Testing
 
 /// The table "Both sides" of docs/records.md, row by row.
-@Suite("The server's changes meet this device's") struct RecordMeetingTests {
+@Suite("The server's changes meet this device's") struct RecordMergeTests {
   private static func standing(_ words: String) -> RecordStanding {
     var standing = RecordStanding()
     switch words {
@@ -54,10 +54,10 @@ import Testing
     isConflict: Bool
   ) {
     var standing = Self.standing(here)
-    let meeting = standing.meet(there, isSame: isSame, keepsLocal: keepsLocal)
-    #expect(meeting.takesRemote == takesRemote && meeting.isConflict == isConflict)
-    #expect(meeting.isGone == (after == "gone"))
-    guard !meeting.isGone else { return }
+    let merge = standing.merge(there, isSame: isSame, keepsLocal: keepsLocal)
+    #expect(merge.takesRemote == takesRemote && merge.isConflict == isConflict)
+    #expect(merge.isGone == (after == "gone"))
+    guard !merge.isGone else { return }
     #expect(standing == Self.standing(after))
     let isPossible =
       RecordStanding(

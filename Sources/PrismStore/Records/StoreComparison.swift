@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// Meets the server's stores: absence in a store that is another one, or that knows less than before, is no deletion.
-struct StoreMeeting: StoreOperations {
+struct StoreComparison: StoreOperations {
   /// Of one transaction.
   private static let recordsPerSlice = 500
 
@@ -15,23 +15,23 @@ struct StoreMeeting: StoreOperations {
 
   /// - Parameter knowsLess: it sent something before that it does not know now.
   /// - Parameter missing: a packet that was accepted, and that it does not have.
-  func meet(_ store: StoreMark, knowsLess: Bool, missing: PacketID?) throws(SQLiteError) -> MetStore.Change {
+  func recognize(_ store: StoreMark, knowsLess: Bool, missing: PacketID?) throws(SQLiteError) -> KnownStore.Change {
     let before = state.records.store(of: namespace, state.names)
     if state.records.tables(of: try transaction.number(of: namespace)).isEmpty {
       // No record could be deleted. The store is known, so that packets can name it.
-      if before?.met != store { try write(MetStore(store)) }
+      if before?.latest != store { try write(KnownStore(store)) }
       return .same
     }
-    var known = before ?? MetStore(store)
+    var known = before ?? KnownStore(store)
     let isLost = missing != nil && missing != known.missingPacket
     if isLost { known.missingPacket = missing }
-    guard known.met != store || knowsLess || isLost else {
+    guard known.latest != store || knowsLess || isLost else {
       if before == nil { try write(known) }
       return .same
     }
-    let change: MetStore.Change =
-      store.id != known.trusted.id ? .other : store.id == known.met.id ? .knowsLess : .back
-    known.met = store
+    let change: KnownStore.Change =
+      store.id != known.trusted.id ? .other : store.id == known.latest.id ? .knowsLess : .back
+    known.latest = store
     (known.marksAfter, known.marksThrough) = (0, state.records.position)
     try askForAll { known.kept[$0] = known.kept[$0] ?? 0 }
     try write(known)
@@ -40,14 +40,14 @@ struct StoreMeeting: StoreOperations {
 
   /// Takes the deletions of the store that answered last, also those that its whole answers tell.
   /// - Parameter expected: the store that is meant; nil: the one that answered last.
-  func accept(_ expected: StoreMark?) throws(SQLiteError) -> MetStore.Acceptance {
-    guard var known = state.records.store(of: namespace, state.names) else { return .nothingMet }
-    guard expected == nil || expected?.id == known.met.id else { return .isOther(known.met) }
-    guard known.trusted != known.met || !known.kept.isEmpty else { return .accepted(known.met, isNews: false) }
-    (known.trusted, known.kept) = (known.met, [:])
+  func accept(_ expected: StoreMark?) throws(SQLiteError) -> KnownStore.Acceptance {
+    guard var known = state.records.store(of: namespace, state.names) else { return .nothingKnown }
+    guard expected == nil || expected?.id == known.latest.id else { return .isOther(known.latest) }
+    guard known.trusted != known.latest || !known.kept.isEmpty else { return .accepted(known.latest, isNews: false) }
+    (known.trusted, known.kept) = (known.latest, [:])
     try askForAll { _ in }
     try write(known)
-    return .accepted(known.met, isNews: true)
+    return .accepted(known.latest, isNews: true)
   }
 
   private func askForAll(_ note: (RecordTableName) -> Void) throws(SQLiteError) {
@@ -68,15 +68,15 @@ struct StoreMeeting: StoreOperations {
     try changeKept { $0.kept[table, default: 0] += 1 }
   }
 
-  private func changeKept(_ change: (inout MetStore) -> Void) throws(SQLiteError) {
+  private func changeKept(_ change: (inout KnownStore) -> Void) throws(SQLiteError) {
     guard var known = state.records.store(of: namespace, state.names) else { return }
     change(&known)
     try write(known)
   }
 
-  private func write(_ known: MetStore) throws(SQLiteError) {
+  private func write(_ known: KnownStore) throws(SQLiteError) {
     state.records.stores[try transaction.number(of: namespace)] = known
-    try transaction.write(Note(namespace: namespace, key: MetStore.key, value: known.note))
+    try transaction.write(Note(namespace: namespace, key: KnownStore.key, value: known.note))
   }
 
   // MARK: Sending again

@@ -2,8 +2,8 @@ import PrismBase
 import Synchronization
 
 /// Whether several clients send reports, and one of them very many. While they do, everything that the store does at a time
-/// is short, since each of them waits for it (docs/store.md, "Neighbours").
-public final class Neighbours: Sendable {
+/// is short, since each of them waits for it (docs/store.md, "Several clients").
+public final class ClientContention: Sendable {
   /// They are there for so long after the last commit for one of several.
   private static let lasting: Duration = .seconds(1)
 
@@ -19,5 +19,5 @@ public final class Neighbours: Sendable {
   }
 
   /// There was such a commit within the last second.
-  public var areThere: Bool { seenAt.withLock { $0 }.map { time.uptime - $0 < Self.lasting } ?? false }
+  public var isPresent: Bool { seenAt.withLock { $0 }.map { time.uptime - $0 < Self.lasting } ?? false }
 }

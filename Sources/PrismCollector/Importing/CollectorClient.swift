@@ -6,7 +6,7 @@ package import PrismPacket
 package import PrismProtocol
 
 /// Asks the API for the command line: the collector that runs, or one that is opened on its store.
-package final class CollectorDesk {
+package final class CollectorClient {
   private enum Way {
     case running(RunningCollector)
     case own(Collector)

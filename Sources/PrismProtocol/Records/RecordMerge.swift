@@ -1,5 +1,5 @@
 /// The outcome of a change that the server made to a record (docs/records.md, "Both sides").
-public struct RecordMeeting: Equatable, Sendable {
+public struct RecordMerge: Equatable, Sendable {
   /// The record is here as the server has it; else as it was here.
   public var takesRemote: Bool
   /// Both sides had changed it, and one change is lost.
@@ -27,16 +27,16 @@ extension RecordStanding {
   /// The server changed the record, which no operation in flight is about.
   /// - Parameter isSame: its fields are those that are here.
   /// - Parameter keepsLocal: of two changes, the one that was made here holds. It is sent to the server then.
-  public mutating func meet(
+  public mutating func merge(
     _ change: RecordOperation.Kind, isSame: Bool, keepsLocal: Bool
-  ) -> RecordMeeting {
+  ) -> RecordMerge {
     guard sent == nil else { preconditionFailure("an operation in flight is answered before the server's changes") }
     let isDeletion = change == .delete
     // A change that the server refused is not kept.
     guard isWaiting else { return take(isDeletion: isDeletion, isConflict: false) }
     switch (state, isDeletion) {
     // The server never had it: the deletion was of another record under its id.
-    case (.insert, true): return RecordMeeting(takesRemote: false)
+    case (.insert, true): return RecordMerge(takesRemote: false)
     case (.delete, true): return take(isDeletion: true, isConflict: false)
     case (.insert, false), (.update, false):
       if isSame { return take(isDeletion: false, isConflict: false) }
@@ -45,11 +45,11 @@ extension RecordStanding {
     guard keepsLocal else { return take(isDeletion: isDeletion, isConflict: true) }
     isKnown = !isDeletion
     if state != .delete { state = isKnown ? .update : .insert }
-    return RecordMeeting(takesRemote: false, isConflict: true)
+    return RecordMerge(takesRemote: false, isConflict: true)
   }
 
-  private mutating func take(isDeletion: Bool, isConflict: Bool) -> RecordMeeting {
+  private mutating func take(isDeletion: Bool, isConflict: Bool) -> RecordMerge {
     if !isDeletion { self = .ofServer }
-    return RecordMeeting(takesRemote: true, isConflict: isConflict, isGone: isDeletion)
+    return RecordMerge(takesRemote: true, isConflict: isConflict, isGone: isDeletion)
   }
 }

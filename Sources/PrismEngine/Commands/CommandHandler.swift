@@ -8,7 +8,7 @@ import PrismStore
 /// A command is written down as `running`, and its id is remembered, before it begins. So it begins at most once: a command that
 /// was running when the daemon died ends as failed. No command begins before the server answered once since the start: until
 /// then it is not known what time it is, nor whether the server took the command back.
-public actor CommandDesk {
+public actor CommandHandler {
   /// Commands of one namespace that may wait for their turn.
   static let waitingMax = 64
   /// Commands of one namespace that are remembered, as the server's clock may go back; with more, expired ones are forgotten.
@@ -252,8 +252,8 @@ public actor CommandDesk {
     guard let pipeline = await engine.pipelines[namespace] else { return .failed("the namespace is not configured") }
     do throws(StoreError) {
       switch try await pipeline.acceptStore(store) {
-      case .nothingMet: return .failed("no store gave its identity yet")
-      case .isOther(let met): return .failed(.string("the store that answered last is \(met), not \(store)"))
+      case .nothingKnown: return .failed("no store gave its identity yet")
+      case .isOther(let latest): return .failed(.string("the store that answered last is \(latest), not \(store)"))
       case .accepted(let store, let isNews): return .done(.string("accepted \(store)\(isNews ? "" : " before")"))
       }
     } catch { return .failed(.string("the store failed: \(error)")) }

@@ -3,13 +3,13 @@ import PrismHTTP
 package import PrismProtocol
 
 /// Reads and changes records for the command line.
-package final class RecordDesk {
-  private let desk: CollectorDesk
+package final class RecordTableClient {
+  private let client: CollectorClient
   private let table: String
   private let query: String
 
-  package init(_ desk: CollectorDesk, namespace: NamespaceName, table: RecordTableName, device: String?) {
-    (self.desk, self.table) = (desk, "/records/\(namespace)/\(table)")
+  package init(_ client: CollectorClient, namespace: NamespaceName, table: RecordTableName, device: String?) {
+    (self.client, self.table) = (client, "/records/\(namespace)/\(table)")
     query = device.map { "device=\($0.percentEncoded)" } ?? ""
   }
 
@@ -52,7 +52,7 @@ package final class RecordDesk {
   ///   - write: takes a record as JSON; false ends the reading.
   package func list(where conditions: [String] = [], _ write: (String) -> Bool) async throws(Failure) {
     let parts = [query] + conditions.map { "field=\($0.percentEncoded)" }
-    try await desk.pages(table, query: parts.filter { !$0.isEmpty }.joined(separator: "&"), of: "records") {
+    try await client.pages(table, query: parts.filter { !$0.isEmpty }.joined(separator: "&"), of: "records") {
       write($0.text)
     }
   }
@@ -62,6 +62,6 @@ package final class RecordDesk {
     headers: [(name: String, value: String)] = []
   ) async throws(Failure) -> String {
     let query = [self.query, more].filter { !$0.isEmpty }.joined(separator: "&")
-    return try await desk.ask(method, table + path, query: query, type: type, body, headers: headers)
+    return try await client.ask(method, table + path, query: query, type: type, body, headers: headers)
   }
 }

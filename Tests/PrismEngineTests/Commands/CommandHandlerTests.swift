@@ -8,7 +8,7 @@ import Testing
 
 @testable import PrismEngine
 
-@Suite("Commands of the server") struct CommandDeskTests {
+@Suite("Commands of the server") struct CommandHandlerTests {
   @Test(
     "each allowed command is carried out once, and its result is in its record",
     arguments: [
@@ -20,12 +20,12 @@ import Testing
     ] as [(CommandName, [String: CommandValue], [String], String?)])
   func commands(name: CommandName, args: [String: CommandValue], asked: [String], result: String?) async throws {
     let rig = CommandRig()
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       rig.insert(rig.request("c1", name, args))
       #expect(try await rig.reaches(.done, engine))
       #expect(try await CommandRig.answer(engine)?.result?.string == result)
       #expect(rig.tools.asked == asked)
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["done": 1] })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop] == ["done": 1] })
       #expect(await rig.rig.runs { !rig.rig.transport.requests.isEmpty })
     }
   }
@@ -33,7 +33,7 @@ import Testing
   @Test("dead letters wait again, or are given up, by a command", arguments: [CommandName.requeue, .drop])
   func deadLetters(name: CommandName) async throws {
     let rig = CommandRig()
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       let store = engine.parts.store
       var batch = ReportBatch(
         namespace: CommandRig.shop, userID: 1000, context: CommonContext(members: []),
@@ -59,14 +59,16 @@ import Testing
   @Test("a signed command accepts the store that it names, and no other one") func acceptsStore() async throws {
     let rig = CommandRig()
     let (old, new) = (StoreMark(id: 1), StoreMark(id: 2))
-    try await rig.run(RefusedCommand.signing) { (engine, desk) async throws in
+    try await rig.run(RefusedCommand.signing) { (engine, handler) async throws in
       for (id, mark, state, result) in [
         ("c1", new, .failed, "no store gave its identity yet"),
         ("c2", old, .failed, "the store that answered last is \(new), not \(old)"),
         ("c3", new, .done, "accepted \(new)"),
       ] as [(String, StoreMark, CommandState, String)] {
         if id == "c2" {
-          for mark in [old, new] { _ = try await engine.parts.store.meet(mark, knowsLess: false, in: CommandRig.shop) }
+          for mark in [old, new] {
+            _ = try await engine.parts.store.recognize(mark, knowsLess: false, in: CommandRig.shop)
+          }
         }
         let request = rig.request(id, .acceptStore, ["store": .text(mark.description)])
         rig.insert(try request.signed(by: CommandRig.key))
@@ -82,14 +84,14 @@ import Testing
     arguments: RefusedCommand.all)
   func refusals(_ refused: RefusedCommand) async throws {
     let rig = CommandRig()
-    try await rig.run(refused.rules) { (engine, desk) async throws in
+    try await rig.run(refused.rules) { (engine, handler) async throws in
       var request = rig.request("c1", .run, ["name": .text("restart-till")])
       refused.change(&request)
       rig.insert(request, refused.fields(request))
       #expect(try await rig.reaches(.refused, engine))
       let result = try await CommandRig.answer(engine)?.result?.string ?? ""
       #expect(result.contains(refused.words), "\(result)")
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == [refused.label: 1] })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop] == [refused.label: 1] })
       #expect(rig.tools.asked.isEmpty)
       #expect(await rig.rig.runs { rig.lines.contains { $0.contains("a command was not carried out") } })
       let line = rig.lines.first { $0.contains("a command was not carried out") } ?? ""
@@ -101,7 +103,7 @@ import Testing
     async throws
   {
     let rig = CommandRig()
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       var fields = rig.request("c1", .run, ["name": .text("restart-till")]).fields.object ?? []
       let room = RecordRequest.fieldsBytesMax - JSONValue.object(fields).bytes.count
       fields.append(.init("note", .string(String(repeating: "x", count: room - 12))))
@@ -133,7 +135,7 @@ import Testing
 
   @Test("a signed command is carried out where a key is configured") func signed() async throws {
     let rig = CommandRig()
-    try await rig.run(RefusedCommand.signing) { (engine, desk) async throws in
+    try await rig.run(RefusedCommand.signing) { (engine, handler) async throws in
       rig.insert(try rig.request("c1", .run, ["name": .text("restart-till")]).signed(by: CommandRig.key))
       #expect(try await rig.reaches(.done, engine))
       #expect(rig.tools.asked.count == 1)
@@ -144,7 +146,7 @@ import Testing
   {
     let rig = CommandRig()
     let request = rig.request("c1", .run, ["name": .text("restart-till")])
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       rig.insert(request)
       #expect(try await rig.reaches(.done, engine))
       rig.delete()
@@ -152,14 +154,14 @@ import Testing
       rig.insert(request)
       #expect(try await rig.reaches(.refused, engine))
       rig.change(request.id, .update, rig.request("c1", .flush, seconds: 7200).fields.bytes)
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop]?["changed"] == 1 })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop]?["changed"] == 1 })
       rig.delete()
       #expect(try await rig.reaches(nil, engine))
     }
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       rig.insert(request)
       #expect(try await rig.reaches(.refused, engine))
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["replayed": 1] })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop] == ["replayed": 1] })
       rig.delete()
       #expect(try await rig.reaches(nil, engine))
       // As with a thousand of them while the server's clock was ahead.
@@ -185,10 +187,10 @@ import Testing
       #expect(await rig.rig.runs { rig.tools.asked.count == 1 })
       #expect(try await CommandRig.answer(engine)?.state == .running, "it was written down before it began")
     }
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       #expect(try await rig.reaches(.failed, engine))
       #expect(try await CommandRig.answer(engine)?.result == "interrupted")
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["interrupted": 1] })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop] == ["interrupted": 1] })
       #expect(rig.tools.asked.count == 1)
     }
   }
@@ -201,11 +203,11 @@ import Testing
       rig.insert(rig.request("c1", .run, ["name": .text("restart-till")]))
       #expect(await rig.rig.runs { rig.tools.asked.count == 1 })
     }
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       #expect(try await rig.reaches(.failed, engine))
       let running = CommandAnswer(.running, result: nil, stateTime: 1)
       rig.change(RecordID("c1")!, .update, running.written(into: rig.request("c1").fields).bytes)
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["interrupted": 2] })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop] == ["interrupted": 2] })
       #expect(rig.tools.asked.count == 1)
     }
   }
@@ -215,7 +217,7 @@ import Testing
     arguments: [-400, 400])
   func clock(days: Int64) async throws {
     let rig = CommandRig(serverAhead: .seconds(days * 86_400))
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       rig.insert(rig.request("c1", seconds: 600))
       rig.insert(rig.request("c2", seconds: -1))
       #expect(try await rig.reaches(.done, engine, "c1"))
@@ -232,7 +234,7 @@ import Testing
     [true, false])
   func step(days: Int64, isSteady: Bool) async throws {
     let rig = CommandRig()
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       if isSteady {
         #expect(await rig.rig.runs { engine.parts.puller.clocks[CommandRig.shop] != nil })
         rig.rig.time.advance(by: .seconds(7200))
@@ -249,7 +251,7 @@ import Testing
       #expect(try await CommandRig.answer(engine) == nil, "it waits")
       rig.stepServer(by: .seconds(-days * 86_400))
       #expect(try await rig.reaches(.done, engine))
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["done": 1] })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop] == ["done": 1] })
     }
   }
 
@@ -257,7 +259,7 @@ import Testing
   func order() async throws {
     let rig = CommandRig()
     rig.tools.hold()
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       for id in ["c1", "c2", "c3"] { rig.insert(rig.request(id, .run, ["name": .text("restart-till")])) }
       #expect(await rig.rig.runs { rig.tools.asked.count == 1 })
       #expect(try await CommandRig.answer(engine, "c2")?.state == .accepted)
@@ -273,15 +275,15 @@ import Testing
   @Test("more commands than may wait are refused") func tooMany() async throws {
     let rig = CommandRig()
     rig.tools.hold()
-    try await rig.run { (engine, desk) async throws in
+    try await rig.run { (engine, handler) async throws in
       rig.insert(rig.request("c1", .run, ["name": .text("restart-till")], seconds: 20 * 86_400))
       #expect(await rig.rig.runs { rig.tools.asked.count == 1 })
-      for number in 0..<(CommandDesk.waitingMax + 1) {
+      for number in 0..<(CommandHandler.waitingMax + 1) {
         rig.insert(rig.request("c\(number + 100)", .run, ["name": .text("restart-till")], seconds: 20 * 86_400))
       }
-      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop]?["too_many"] == 1 })
+      #expect(await rig.rig.runs { await handler.counts.ends[CommandRig.shop]?["too_many"] == 1 })
       rig.tools.go()
-      for number in 0..<CommandDesk.waitingMax {
+      for number in 0..<CommandHandler.waitingMax {
         #expect(try await rig.reaches(.done, engine, "c\(number + 100)"), "\(number)")
       }
     }

@@ -6,7 +6,7 @@ import PrismStore
 
 /// Asks the collector of one namespace before the reports of sampled triggers leave (docs/recorder.md, "A sample of the fleet").
 /// Its pipeline owns it, and calls it on its own turns only.
-final class IntentDesk {
+final class IntentHandler {
   private let host: PipelineHost
   private var isAsking = false, isWantedAgain = false
   /// A trigger may wait for an answer: after a start, a failure or a change, and when one fired.

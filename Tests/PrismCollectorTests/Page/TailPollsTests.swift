@@ -6,9 +6,9 @@ import Testing
 
 @testable import PrismCollector
 
-@Suite("Live tails share their looks")
-struct TailLooksTests {
-  /// Counts the looks at the store.
+@Suite("Live tails share their polls")
+struct TailPollsTests {
+  /// Counts the polls of the store.
   private final class Reads: Sendable {
     private let count = Mutex(0)
     var total: Int { count.withLock { $0 } }
@@ -28,11 +28,11 @@ struct TailLooksTests {
     return filter
   }
 
-  @Test("thirty tails with one filter read once, another filter reads for itself, and a later look reads on")
+  @Test("thirty tails with one filter read once, another filter reads for itself, and a later poll reads on")
   func shares() async throws {
-    let (looks, reads) = (TailLooks(time: time), Reads())
+    let (polls, reads) = (TailPolls(time: time), Reads())
     let ask = { @Sendable (type: String?) async throws in
-      try await looks.look(filter(type)) { .success(TailLooks.Look(newest: $0.newest * 100 + reads.next())) }.newest
+      try await polls.poll(filter(type)) { .success(TailPolls.Poll(newest: $0.newest * 100 + reads.next())) }.newest
     }
     let found = try await withThrowingTaskGroup(of: Int64.self) { group in
       for _ in 0..<30 { group.addTask { try await ask(nil) } }
@@ -40,18 +40,18 @@ struct TailLooksTests {
     }
     #expect(found == [Int64](repeating: 1, count: 30) && reads.total == 1)
     #expect(try await ask("x") == 2)
-    time.advance(by: TailLooks.interval)
-    #expect(try await ask(nil) == 103, "from the look before")
+    time.advance(by: TailPolls.interval)
+    #expect(try await ask(nil) == 103, "from the poll before")
     #expect(reads.total == 3)
     time.advance(by: .seconds(60))
     #expect(try await ask("x") == 4, "forgotten")
   }
 
-  @Test("looks take a tenth of the time: after one that took long, every filter waits nine times as long")
+  @Test("polls take a tenth of the time: after one that took long, every filter waits nine times as long")
   func rests() async throws {
-    let (looks, reads, time) = (TailLooks(time: time), Reads(), time)
+    let (polls, reads, time) = (TailPolls(time: time), Reads(), time)
     let ask = { (type: String, lasts: Duration) async throws in
-      try await looks.look(filter(type)) { _ in
+      try await polls.poll(filter(type)) { _ in
         time.advance(by: lasts)
         return .success(.init(newest: reads.next()))
       }.newest
@@ -68,27 +68,27 @@ struct TailLooksTests {
     #expect(try await ask("cheap", .zero) == 5, "no rest is longer than 10 s")
   }
 
-  @Test("past the most filters the oldest look is forgotten") func bounded() async throws {
-    let (looks, reads) = (TailLooks(time: time), Reads())
+  @Test("past the most filters the oldest poll is forgotten") func bounded() async throws {
+    let (polls, reads) = (TailPolls(time: time), Reads())
     func ask(_ number: Int) async throws -> Int64 {
       time.advance(by: .milliseconds(1))
-      return try await looks.look(filter("t\(number)")) { _ in .success(.init(newest: reads.next())) }.newest
+      return try await polls.poll(filter("t\(number)")) { _ in .success(.init(newest: reads.next())) }.newest
     }
-    for number in 0...TailLooks.filtersMax { _ = try await ask(number) }
+    for number in 0...TailPolls.filtersMax { _ = try await ask(number) }
     #expect(try await ask(1) == 2, "it is kept")
-    #expect(try await ask(0) == Int64(TailLooks.filtersMax + 2), "it was the oldest")
+    #expect(try await ask(0) == Int64(TailPolls.filtersMax + 2), "it was the oldest")
   }
 
-  @Test("a look that failed is no look: the next one reads from the one before it")
+  @Test("a poll that failed is no poll: the next one reads from the one before it")
   func failures() async throws {
-    let looks = TailLooks(time: time)
-    _ = try await looks.look(ReportFilter(scope: .everything)) { _ in .success(.init(newest: 7)) }
-    time.advance(by: TailLooks.interval)
+    let polls = TailPolls(time: time)
+    _ = try await polls.poll(ReportFilter(scope: .everything)) { _ in .success(.init(newest: 7)) }
+    time.advance(by: TailPolls.interval)
     await #expect(throws: CollectorRefusal.self) {
-      try await looks.look(ReportFilter(scope: .everything)) { _ in .failure(.unreadable) }
+      try await polls.poll(ReportFilter(scope: .everything)) { _ in .failure(.unreadable) }
     }
-    time.advance(by: TailLooks.interval)
-    let look = try await looks.look(ReportFilter(scope: .everything)) { .success(.init(newest: $0.newest + 1)) }
-    #expect(look.newest == 8)
+    time.advance(by: TailPolls.interval)
+    let poll = try await polls.poll(ReportFilter(scope: .everything)) { .success(.init(newest: $0.newest + 1)) }
+    #expect(poll.newest == 8)
   }
 }

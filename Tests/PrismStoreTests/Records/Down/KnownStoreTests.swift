@@ -4,13 +4,13 @@ import Testing
 
 @testable import PrismStore
 
-@Suite("Absence in another store") struct MetStoreTests {
+@Suite("Absence in another store") struct KnownStoreTests {
   private static let (first, other) = (StoreMark(id: 1), StoreMark(id: 2))
 
   /// A rig whose first store sent these records of both kinds of tables.
   private static func rig(onConflict: RecordConflict = .newest) async throws -> DownRig {
     let rig = try await DownRig(onConflict: onConflict)
-    #expect(try await rig.meet(first) == .same)
+    #expect(try await rig.recognize(first) == .same)
     try await rig.take("price", [DownRecord("a", "{}"), DownRecord("b", "{}")], sequence: 5)
     try await rig.take("setting", [DownRecord("s", #"{"n":1}"#)], sequence: 5)
     _ = await rig.put("setting", "mine", ["n": 2])
@@ -22,7 +22,7 @@ import Testing
   func other() async throws {
     var rig = try await Self.rig()
     rig.mark = Self.other
-    #expect(try await rig.meet(Self.other) == .other)
+    #expect(try await rig.recognize(Self.other) == .other)
     #expect(await rig.after("price") == nil, "all records are asked for")
     try await rig.markAll()
     #expect(try await rig.take("price", [DownRecord("c", "{}")], sequence: 1).kept == 2)
@@ -40,7 +40,7 @@ import Testing
   func late(table: String) async throws {
     var rig = try await Self.rig()
     let ids = await rig.ids(table)
-    #expect(try await rig.meet(Self.other) == .other)
+    #expect(try await rig.recognize(Self.other) == .other)
     try await rig.markAll()
     #expect(try await rig.take(table, [], sequence: 9).end == .outdated)
     #expect(try await rig.apply(table, [DownOperation(9, table, ids[0], nil)], after: 0).end == .outdated)
@@ -53,14 +53,14 @@ import Testing
   func lostPacket() async throws {
     var rig = try await Self.rig()
     let last = try #require(try await rig.store.lastAccepted(Rig.shop, .records))
-    #expect(try await rig.meet(Self.first, missing: last) == .knowsLess)
-    #expect(try await rig.meet(Self.first, missing: last) == .same)
+    #expect(try await rig.recognize(Self.first, missing: last) == .knowsLess)
+    #expect(try await rig.recognize(Self.first, missing: last) == .same)
     try await rig.records.restart(isKill: true)
-    #expect(try await rig.meet(Self.first, missing: last) == .same)
+    #expect(try await rig.recognize(Self.first, missing: last) == .same)
     try await rig.markAll()
     #expect(try await rig.upload().map { "\($0.kind.name) \($0.id)" } == ["insert s", "insert mine"])
     let next = try #require(try await rig.store.lastAccepted(Rig.shop, .records))
-    #expect(try await rig.meet(Self.first, missing: next) == .knowsLess)
+    #expect(try await rig.recognize(Self.first, missing: next) == .knowsLess)
   }
 
   @Test(
@@ -80,7 +80,7 @@ import Testing
   func deletion(isAccepted: Bool) async throws {
     var rig = try await Self.rig()
     rig.mark = Self.other
-    _ = try await rig.meet(Self.other)
+    _ = try await rig.recognize(Self.other)
     try await rig.markAll()
     try await rig.take("price", [DownRecord("a", "{}"), DownRecord("b", "{}")], sequence: 1)
     if isAccepted {
@@ -96,7 +96,7 @@ import Testing
   @Test("the trusted store with less than it sent keeps what it lacks, and its single deletions are taken")
   func restored() async throws {
     let rig = try await Self.rig()
-    #expect(try await rig.meet(Self.first, knowsLess: true) == .knowsLess)
+    #expect(try await rig.recognize(Self.first, knowsLess: true) == .knowsLess)
     try await rig.markAll()
     #expect(try await rig.take("price", [DownRecord("a", "{}")], sequence: 3).kept == 1)
     #expect(await rig.ids("price") == ["a", "b"])
@@ -117,7 +117,7 @@ import Testing
     _ = try await rig.upload()
     try await rig.records.restart(isKill: true)
     #expect(try await rig.upload().isEmpty, "the store has carried them out")
-    #expect(try await rig.meet(Self.first, knowsLess: true) == .knowsLess)
+    #expect(try await rig.recognize(Self.first, knowsLess: true) == .knowsLess)
     try await rig.markAll()
     let back = DownRecord(id: given, localID: RecordID("a"), fields: Array(#"{"n":1}"#.utf8), time: 1)
     try await rig.take("setting", [back, DownRecord("s", #"{"n":1}"#, time: 1)], sequence: 6)
@@ -125,7 +125,7 @@ import Testing
     #expect(ids == ["b", "mine", "s"], "\(ids)")
     let sent = try await rig.upload().map { "\($0.kind.name) \($0.id)" }
     #expect(sent.sorted() == ["delete a", "delete c", "insert b", "insert mine"], "\(sent)")
-    #expect(try await rig.meet(Self.other) == .other, "they are kept on")
+    #expect(try await rig.recognize(Self.other) == .other, "they are kept on")
     try await rig.markAll()
     #expect(try await rig.upload().count { $0.kind == .delete } == 2)
   }
@@ -133,7 +133,7 @@ import Testing
   @Test("a record that is deleted before another store heard of it is deleted there, too") func forgotten() async throws
   {
     let rig = try await Self.rig()
-    #expect(try await rig.meet(Self.first, knowsLess: true) == .knowsLess)
+    #expect(try await rig.recognize(Self.first, knowsLess: true) == .knowsLess)
     try await rig.markAll()
     await rig.delete("setting", "mine")
     _ = await rig.put("setting", "new", ["n": 1])
@@ -172,12 +172,12 @@ import Testing
   func older(rule: RecordConflict) async throws {
     let rig = try await Self.rig(onConflict: rule)
     try await rig.take("setting", [DownRecord("s", #"{"n":7}"#, time: 70)], sequence: 6)
-    _ = try await rig.meet(Self.first, knowsLess: true)
+    _ = try await rig.recognize(Self.first, knowsLess: true)
     try await rig.markAll()
     try await rig.take("setting", [DownRecord("s", #"{"n":1}"#, time: 10)], sequence: 5)
     #expect(await rig.fields("setting", "s") == #"{"n":7}"#)
     #expect(try await rig.upload().map(\.id.text).contains("s"))
-    _ = try await rig.meet(Self.first, knowsLess: true)
+    _ = try await rig.recognize(Self.first, knowsLess: true)
     try await rig.markAll()
     try await rig.take("setting", [DownRecord("s", #"{"n":8}"#, time: 80)], sequence: 5)
     #expect(await rig.fields("setting", "s") == #"{"n":8}"#, "a newer one wins")
@@ -189,7 +189,7 @@ import Testing
     for number in 1...700 { _ = await rig.put("knob", "k\(number)", ["setting": "mine"]) }
     try await rig.take("knob", [DownRecord("t", #"{"setting":"Smine"}"#)], sequence: 5)
     _ = try await rig.upload()
-    _ = try await rig.meet(Self.other)
+    _ = try await rig.recognize(Self.other)
     rig.mark = Self.other
     #expect(try await rig.store.markRecords(rig.tables, of: Rig.shop))
     #expect(try await rig.records.claim(tables: rig.tables) == nil, "nothing leaves before all are marked")
@@ -206,7 +206,7 @@ import Testing
     let rig = try await Self.rig()
     _ = await rig.put("setting", "mine", ["n": 3])
     let packet = try #require(try await rig.records.claim(tables: rig.tables))
-    _ = try await rig.meet(Self.other)
+    _ = try await rig.recognize(Self.other)
     try await rig.markAll()
     try await rig.records.deliver(packet.id)
     #expect(try await rig.upload().map { "\($0.kind.name) \($0.id)" } == ["insert s", "update mine"])
@@ -215,10 +215,10 @@ import Testing
 }
 
 extension DownRig {
-  func meet(
+  func recognize(
     _ store: StoreMark, knowsLess: Bool = false, missing: PacketID? = nil
-  ) async throws -> MetStore.Change {
-    try await self.store.meet(store, knowsLess: knowsLess, missing: missing, in: Rig.shop)
+  ) async throws -> KnownStore.Change {
+    try await self.store.recognize(store, knowsLess: knowsLess, missing: missing, in: Rig.shop)
   }
 
   func markAll() async throws { while try await store.markRecords(tables, of: Rig.shop) {} }
