@@ -29,12 +29,12 @@ public final class Collector: Sendable {
 
   init(_ options: CollectorOptions, store: any PacketStore, time: any TimeSource, log: Logger) throws {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
-    try options.fleet.prepare()
+    let isFleetNew = try options.fleet.prepare()
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytes / 2)
     access = CollectorAccess(
       options, page: PageState(options, time: time, log: log),
       audit: options.reader.audit ? AuditLog(queue: queue, time: time, log: log) : nil, time: time, log: log)
-    devices = DeviceGate(options.fleet, options.limits, time: time, log: log)
+    devices = DeviceGate(options.fleet, isNew: isFleetNew, options.limits, time: time, log: log)
     let dictionaries = Dictionaries(DictionaryStore(options.fleet), time: time, log: log)
     openers = PacketOpeners(options, devices.standings, counts, dictionaries)
     refusals = RefusalLog(time: time, log: log)
@@ -180,7 +180,8 @@ public final class Collector: Sendable {
   /// 200 while packets can be stored, with what an operator must mend besides; 503 with the reason after a failure.
   func health(_ request: HTTPRequest) async -> HTTPResponse {
     let holding = await OutputRunner.figures(of: outputs).compactMap { $0.figures.warning($0.name) }
-    let (status, lines) = store.failure.map { (503, [$0]) } ?? (200, ["ok"] + store.warnings + holding)
+    let (status, lines) =
+      store.failure.map { (503, [$0]) } ?? (200, ["ok"] + store.warnings + self.devices.warnings + holding)
     return HTTPResponse(status: status, contentType: "text/plain", text: lines.map { $0 + "\n" }.joined())
   }
 

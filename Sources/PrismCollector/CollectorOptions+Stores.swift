@@ -13,7 +13,7 @@ extension CollectorOptions {
       if let warning = target.tlsWarning { log.warning(warning) }
       var store = PostgreSQLPacketStore.Options(target: target, log: log)
       (store.retention, store.quotas) = (retention, Quotas(self.limits))
-      (store.commitDeadline, store.time) = (self.commitDeadline, time)
+      (store.commitDeadline, store.time, store.lock) = (self.commitDeadline, time, try StateLock(folder: state))
       return try PostgreSQLPacketStore(store)
     }
     var store = SQLitePacketStore.Options(folder: state, log: log)

@@ -178,7 +178,7 @@ extension Collector {
   /// A store that is away now refuses packets; then no device has to be let in gradually.
   fileprivate func beginAdmission() async {
     guard let devices = try? await store.deviceCount() else { return }
-    self.devices.admission.begin(devices: devices)
+    self.devices.begin(devices: devices, log)
   }
 
   /// Once a minute, and at once where more is due.

@@ -37,7 +37,7 @@ public final class CurlClient {
     try transfer.prepare(stallTimeout: request.timeout, connectionLifetime: CurlTransport.connectionLifetime)
     switch transfer.answer(curl_easy_perform(handle)).outcome {
     case .response(let status, let headers, let body): return Answer(status: status, headers: headers, body: body)
-    case .failure(_, let detail): throw TransferError("\(request.url): \(detail)")
+    case .failure(_, let detail): throw TransferError("\(request.origin): \(detail)")
     }
   }
 }

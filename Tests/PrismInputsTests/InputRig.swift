@@ -33,7 +33,7 @@ final class RecordingSink: ReportSink {
 
   init(_ inner: any ReportSink) { self.inner = inner }
 
-  func noteNeighbours() { inner.noteNeighbours() }
+  func noteContention() { inner.noteContention() }
 
   func append(
     _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void

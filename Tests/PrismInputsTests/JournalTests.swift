@@ -59,11 +59,39 @@ import Testing
   }
 
   private static func part(_ ordinal: Int, _ text: String, isLast: Bool = false, id: String = "a") -> JournalEntry {
-    entry(
+    let last = entry(
       [
-        "MESSAGE": text, "CONTAINER_NAME": "web", "CONTAINER_PARTIAL_MESSAGE": "true", "CONTAINER_PARTIAL_ID": id,
+        "MESSAGE": text, "CONTAINER_NAME": "web", "CONTAINER_ID_FULL": "c1", "CONTAINER_PARTIAL_ID": id,
         "CONTAINER_PARTIAL_ORDINAL": String(ordinal), "CONTAINER_PARTIAL_LAST": isLast ? "true" : "false",
       ], cursor: "s=1;i=\(ordinal)")
+    return isLast ? last : marked(last)
+  }
+
+  /// As podman, and Docker before version 23, write them.
+  private static func plainPart(_ text: String, isLast: Bool = false, priority: String = "6") -> JournalEntry {
+    let last = entry(["MESSAGE": text, "CONTAINER_ID_FULL": "c1", "PRIORITY": priority])
+    return isLast ? last : marked(last)
+  }
+
+  private static func marked(_ entry: JournalEntry) -> JournalEntry {
+    var part = entry
+    part.fields.append(.init(name: "CONTAINER_PARTIAL_MESSAGE", value: Array("true".utf8)))
+    return part
+  }
+
+  @Test("parts without an id go on with the line of their container and stream, and the one without a mark ends it")
+  func plainLines() throws {
+    var reports = JournalReports(namespace: "logs")
+    let parts = [
+      Self.plainPart("ab"), Self.plainPart("err", priority: "3"), Self.plainPart("cd"),
+      Self.plainPart("ef", isLast: true), Self.plainPart("gh", isLast: true),
+      Self.plainPart("or", isLast: true, priority: "3"), Self.plainPart("next", isLast: true, priority: "3"),
+    ]
+    let texts = parts.compactMap { reports.take($0, now: .zero) }.map { String(decoding: $0.members, as: UTF8.self) }
+    let messages = texts.map { $0.split(separator: "\"").first { !["MESSAGE", ":"].contains($0) } }
+    #expect(
+      texts.allSatisfy { $0.hasPrefix(#""MESSAGE""#) } && messages == ["abcdef", "gh", "error", "next"], "\(texts)")
+    #expect(reports.isWhole)
   }
 
   @Test("a container's line that came in parts is one report, as soon as it is whole") func lines() throws {
@@ -76,7 +104,8 @@ import Testing
     #expect(taken.dropLast().allSatisfy { $0 == nil })
     let whole = try #require(taken[3])
     let text = String(decoding: whole.members, as: UTF8.self)
-    #expect(text.hasPrefix(#""MESSAGE":"abcdef","CONTAINER_NAME":"web","CONTAINER_PARTIAL_ID":"a""#))
+    #expect(
+      text.hasPrefix(#""MESSAGE":"abcdef","CONTAINER_NAME":"web","CONTAINER_ID_FULL":"c1","CONTAINER_PARTIAL_ID":"a""#))
     #expect(try Self.report(Self.part(1, "ab")).name.reportId == whole.name.reportId)
     #expect(!reports.isWhole && reports.takeOld(before: .seconds(1)).isEmpty)
     let rest = reports.takeOld(before: .seconds(2))
@@ -226,14 +255,16 @@ import Testing
     #expect(!settings.isOn && JournalTerm.terms(of: settings).isEmpty)
     var (unit, priority) = (JournalMatch(), JournalMatch())
     (unit.unit, unit.identifier, priority.priority) = ("a.service", "a", 0...2)
-    settings.match = [unit, priority, JournalMatch()]
+    settings.match = [unit, priority]
     settings.coredumps = true
     let dump = "MESSAGE_ID=\(JournalEntry.coredumpMessage)"
     #expect(
       JournalTerm.terms(of: settings).map(\.matches) == [
         ["_SYSTEMD_UNIT=a.service", "SYSLOG_IDENTIFIER=a"], ["_PID=1", "UNIT=a.service", "SYSLOG_IDENTIFIER=a"],
         [dump, "COREDUMP_UNIT=a.service"], ["PRIORITY=0", "PRIORITY=1", "PRIORITY=2"],
-        ["audit", "driver", "syslog", "journal", "stdout", "kernel"].map { "_TRANSPORT=\($0)" }, [dump],
+        [dump],
       ])
+    settings.match.append(JournalMatch())
+    #expect(JournalTerm.terms(of: settings).isEmpty, "every entry, also one without the journal's own fields")
   }
 }

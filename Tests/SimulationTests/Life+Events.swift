@@ -75,7 +75,7 @@ extension Life {
     oracle.sends(reports, at: time.uptime)
     note("\(LifeSettings.names[index]) reports \(reports.map(\.number))")
     let sink = engine.sink
-    if random.oneIn(2) { sink.noteNeighbours() }
+    if random.oneIn(2) { sink.noteContention() }
     let committing = stage.begin { await sink.append(batches) }
     if random.oneIn(60) {
       stage.settle(jobsMax: Int.random(in: 0...8, using: &random))

@@ -61,7 +61,8 @@ enum CrashStack {
     let (module, file) = (word(["module", "image", "package"]), word(["file", "filename"]))
     let name = word(["function", "symbol", "name", "method"])
     let buildID = word(["buildId", "buildID", "build_id"])?.lowercased()
-    let offset = word(["offset"]).flatMap { SymbolName.hex(digits($0)) }
+    let offset =
+      word(["offset"]).flatMap { SymbolName.hex(digits($0)) } ?? value["offset"]?.int.flatMap { UInt64(exactly: $0) }
     if name == nil, let module, let offset {
       return CrashFrame(module: cut(module[...]), offset: offset, buildID: buildID)
     }

@@ -22,7 +22,17 @@ struct NoticeWatch: Sendable {
       if receiver.events.contains(.silentDevice) { try await silent(receiver) }
       if receiver.events.contains(.count) { try await count(receiver) }
     }
+    try await retire()
     return isMoreDue
+  }
+
+  /// A replica with the newer configuration may have a receiver that is not known here: it tries its notices within a day.
+  private func retire() async throws(StoreFailure) {
+    let day = collector.time.unixMilliseconds - 24 * Self.hour
+    let count = try await store.retire(besides: receivers.map(\.name), dueBefore: day)
+    guard count > 0 else { return }
+    collector.log.warning(
+      "notices of receivers that are not configured any more are dead letters", ["notices": String(count)])
   }
 
   // MARK: Groups of crashes
@@ -89,7 +99,7 @@ struct NoticeWatch: Sendable {
 
   // MARK: Counts
 
-  /// The mark is 1 while the count is over its limit: the notice is of the change.
+  /// The mark is 1 while the count is over its limit: the notice is of the change. The first look of a rule only sets it.
   private func count(_ receiver: CollectorConfiguration.Notice) async throws(StoreFailure) {
     let now = collector.time.unixMilliseconds
     var filter = ReportFilter(scope: .fleet)
@@ -98,18 +108,18 @@ struct NoticeWatch: Sendable {
     let scan = ReportScan(queries: collector.store.queries, time: collector.time)
     let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, countsRepeats: true)
     let found = try await scan.counts(filter, grouping, within: nil).counts.reduce(0) { $0 + $1.count }
-    let name = "\(Notice.Event.count.rawValue)/\(receiver.name)"
+    let rule = "\(receiver.countType) \(receiver.countOver) \(receiver.countMinutes)"
+    let name = "\(Notice.Event.count.rawValue)/\(receiver.name)/\(rule)"
     let (mark, value): (Int64?, Int64) = (try await store.mark(name), found > receiver.countOver ? 1 : 0)
-    guard mark ?? 0 != value else { return }
+    guard mark != value else { return }
     let notice = Notice(
       .count, to: receiver.name, key: String(now), time: now,
       title: "\(found) reports of \(receiver.countType) in \(receiver.countMinutes) min, over \(receiver.countOver)",
       count: found, items: [])
-    _ = try await store.move(name, from: mark, to: value, adding: value == 1 ? [notice] : [])
+    _ = try await store.move(name, from: mark, to: value, adding: mark == 0 ? [notice] : [])
   }
 
   func run() async {
-    guard !receivers.isEmpty else { return }
     await collector.time.keepLooking(each: Self.interval, pause: Self.pause, look)
   }
 }

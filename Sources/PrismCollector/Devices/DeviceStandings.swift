@@ -84,19 +84,39 @@ final class DeviceStandings: Sendable {
 }
 
 /// The checks of a packet's device, its rate and whether it is revoked, and what its packets say of it.
-struct DeviceGate: Sendable {
+final class DeviceGate: Sendable {
   /// Where devices are enrolled and revoked.
   let store: DeviceStore
   let admission: DeviceAdmission
   let standings: DeviceStandings
   let facts: DeviceFacts
   let sample: TriggerSample
+  /// The facts of the fleet began again at this start.
+  private let isNew: Bool
+  private let lostFacts = Mutex<String?>(nil)
 
-  init(_ database: FleetDatabase, _ limits: CollectorConfiguration.Limits, time: any TimeSource, log: Logger) {
-    store = DeviceStore(database)
+  /// For the answer of `/healthz`.
+  var warnings: [String] { lostFacts.withLock { $0 }.map { [$0] } ?? [] }
+
+  /// - Parameter isNew: the database of the fleet was missing.
+  init(
+    _ database: FleetDatabase, isNew: Bool, _ limits: CollectorConfiguration.Limits, time: any TimeSource, log: Logger
+  ) {
+    (store, self.isNew) = (DeviceStore(database), isNew)
     (standings, facts) = (DeviceStandings(store, time: time, log: log), DeviceFacts(in: database, time: time, log: log))
     admission = DeviceAdmission(limits, time: time)
     sample = TriggerSample(database, time: time)
+  }
+
+  /// - Parameter devices: those that the store has packets of.
+  func begin(devices: Int, _ log: Logger) {
+    admission.begin(devices: devices)
+    guard isNew, devices > 0 else { return }
+    let cause =
+      "\(FleetDatabase.fileName) was missing at the start: revoked devices are let in, and rollouts, jobs and the "
+      + "states of crashes are gone; restore it from a backup"
+    lostFacts.withLock { $0 = cause }
+    log.error("the facts of the fleet are gone, and begin again", ["cause": cause, "devices": String(devices)])
   }
 
   /// Before the work for a packet, by the device that its headers name.

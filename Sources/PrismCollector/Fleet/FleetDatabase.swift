@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 package import PrismSQL
 
@@ -16,10 +17,13 @@ package enum FleetDatabase: Sendable {
   var isShared: Bool { if case .server = self { true } else { false } }
 
   /// The tables are there, in this program's version; where the server is not reached, the first question finds that out.
+  /// - Returns: the file was missing, and is begun now.
   /// - Throws: the file can't be used: a newer version, damage, rights.
-  package func prepare() throws(StoreFailure) {
-    guard case .folder = self else { return }
+  @discardableResult package func prepare() throws(StoreFailure) -> Bool {
+    guard case .folder(let folder) = self else { return false }
+    let isMissing = access("\(folder)/\(Self.fileName)", F_OK) != 0
     try FleetSession(self).read { _ in }
+    return isMissing
   }
 
   fileprivate func driver() throws -> any SQLDriver {

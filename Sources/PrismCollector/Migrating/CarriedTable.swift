@@ -50,7 +50,8 @@ struct CarriedTable: Sendable {
 
   /// In the order in which they are written: streams come before what belongs to them.
   static let all =
-    [streams, packets, answers, outputs] + RecordTables.carried.map { CarriedTable($0, in: "collector.db") }
+    [streams, packets, answers, outputs, deadLetters]
+    + RecordTables.carried.map { CarriedTable($0, in: "collector.db") }
     + FleetSchema.tables.map { CarriedTable($0, in: FleetDatabase.fileName) }
 
   private static let streams = CarriedTable(
@@ -104,6 +105,18 @@ struct CarriedTable: Sendable {
     sqlite: "SELECT substr(name, 8), value FROM facts WHERE substr(name, 1, 7) = 'output_'",
     postgresql: "SELECT output, cursor::text FROM outputs",
     insert: "INSERT INTO outputs SELECT c0, c1::bigint, now() FROM u ON CONFLICT DO NOTHING")
+
+  /// Behind an output's place: nothing else hands them on.
+  private static let deadLetters = CarriedTable(
+    "dead letters", target: "output_dead", columns: 6, sqlite: "SELECT \(dead) FROM output_dead",
+    postgresql: """
+      SELECT output, report::text, cause, time::text, is_requeued::text, is_delivered::text FROM output_dead
+      """,
+    insert: """
+      INSERT INTO output_dead (\(dead)) SELECT c0, c1::bigint, c2, c3::bigint, c4::bigint, c5::bigint FROM u
+      ON CONFLICT DO NOTHING
+      """)
+  private static let dead = "output, report, cause, time, is_requeued, is_delivered"
 
   /// Each block by what it holds: a source that was used since the last run may have merged some.
   static let blockSums = CarriedTable(

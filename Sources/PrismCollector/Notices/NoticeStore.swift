@@ -181,15 +181,39 @@ actor NoticeStore {
     }
   }
 
-  /// Sends a dead one again, or drops one that waits or is dead. - Returns: false: there is no such notice.
-  func change(_ id: String, isSentAgain: Bool, now: Int64) throws(StoreFailure) -> Bool {
+  /// Sends a dead one of these receivers again. - Returns: false: there is no such notice.
+  func send(_ id: String, among receivers: [String], now: Int64) throws(StoreFailure) -> Bool {
     try session.write {
       try $0.run(
         """
-        UPDATE notices SET state = $1, due_time = $2, attempts = 0
-        WHERE id = $3 AND state IN (\(isSentAgain ? "'dead', 'dropped'" : "'dead', 'waiting'")) RETURNING 1
-        """, [isSentAgain ? "waiting" : "dropped", now, id]) == 1
+        UPDATE notices SET state = 'waiting', due_time = $1, attempts = 0
+        WHERE id = $2 AND state IN ('dead', 'dropped') AND receiver IN (\(Self.places(receivers, from: 3))) RETURNING 1
+        """, [now, id] + receivers) == 1
     }
+  }
+
+  /// Drops one that waits or is dead. - Returns: false: there is no such notice.
+  func drop(_ id: String) throws(StoreFailure) -> Bool {
+    try session.write {
+      try $0.run(
+        "UPDATE notices SET state = 'dropped' WHERE id = $1 AND state IN ('dead', 'waiting') RETURNING 1", [id]) == 1
+    }
+  }
+
+  /// Those that wait for another receiver since `time` become dead letters: no collector has it in its configuration any more.
+  /// - Returns: how many.
+  func retire(besides receivers: [String], dueBefore time: Int64) throws(StoreFailure) -> Int {
+    try session.write {
+      try $0.run(
+        """
+        UPDATE notices SET state = 'dead', result = 'the receiver is not configured any more'
+        WHERE state = 'waiting' AND due_time < $1 AND receiver NOT IN (\(Self.places(receivers, from: 2))) RETURNING 1
+        """, [time] + receivers)
+    }
+  }
+
+  private static func places(_ values: [String], from first: Int) -> String {
+    values.isEmpty ? "''" : values.indices.map { "$\($0 + first)" }.joined(separator: ", ")
   }
 }
 

@@ -19,7 +19,7 @@ actor ClickHouseOutput: ReportOutput {
   }
 
   /// An insert makes a part of each month on the server's disk: few large ones cost it least.
-  static let batch = ReportBatching(reportsMax: 10_000, patience: .seconds(1))
+  static let batch = ReportBatching(reportsMax: 10_000, wait: .seconds(1))
   /// Of a token: a server of before 22 knows no such setting.
   private static let tokensSince = 22
   /// Errors of the server that a new table mends: no such table, no such database.

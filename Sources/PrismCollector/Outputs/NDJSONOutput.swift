@@ -26,6 +26,7 @@ actor NDJSONOutput: ReportOutput {
     return []
   }
 
+  func rest() async { file?.finishOld() }  // without `async`, the protocol's own would be chosen
   func close() { file?.close() }
 
   private static func print(_ text: [UInt8]) throws(OutputFailure) {
@@ -84,7 +85,7 @@ struct RotatingFile {
   /// The text is on the disk when this returns.
   mutating func append(_ text: [UInt8]) throws(OutputFailure) {
     let piece = options.compresses ? try Self.compressed(text) : text
-    let isFull = bytes > 0 && (bytes + piece.count > options.bytesMax || time.uptime - openedAt > options.age)
+    let isFull = bytes > 0 && (bytes + piece.count > options.bytesMax || isOld)
     if let descriptor, isFull || !isInPlace(descriptor) { close() }
     let descriptor = if let descriptor { descriptor } else { try open() }
     guard StandardStreams.write(piece[...], to: descriptor) else {
@@ -99,6 +100,15 @@ struct RotatingFile {
     bytes += piece.count
   }
 
+  private var isOld: Bool { bytes > 0 && time.uptime - openedAt > options.age }
+
+  /// Renames a file that is old enough, or of an earlier run: its readers do not wait for the next report.
+  mutating func finishOld() {
+    guard descriptor.map({ isOld && isInPlace($0) }) ?? true else { return }
+    close()
+    try? finish()  // the next report says why it can't be renamed
+  }
+
   mutating func close() {
     if let descriptor { Glibc.close(descriptor) }
     descriptor = nil
@@ -111,14 +121,16 @@ struct RotatingFile {
       && (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino)
   }
 
-  /// Renames the file that is there, without the piece that a crash cut, and begins a new one.
+  /// Renames the file that is there, without the piece that a crash cut.
+  private func finish() throws(OutputFailure) {
+    guard access(path + suffix, F_OK) == 0 else { return }
+    cutLastPiece()
+    guard rename(path + suffix, "\(path)-\(Self.stamp(time))\(suffix)") == 0 else { throw failure("can't be renamed") }
+  }
+
+  /// Begins a new file.
   private mutating func open() throws(OutputFailure) -> Int32 {
-    if access(path + suffix, F_OK) == 0 {
-      cutLastPiece()
-      guard rename(path + suffix, "\(path)-\(Self.stamp(time))\(suffix)") == 0 else {
-        throw failure("can't be renamed")
-      }
-    }
+    try finish()
     let opened = Glibc.open(path + suffix, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o600)
     guard opened >= 0 else { throw failure("can't be made") }
     SideFile.syncFolder(options.folder)

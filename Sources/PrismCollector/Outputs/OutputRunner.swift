@@ -47,6 +47,8 @@ actor OutputRunner {
   private var patientSince: Duration?
   /// In uptime; nil: not yet.
   private var lookedForRequeued: Duration?
+  /// Why the dead letters of an operator were not taken at the last attempt.
+  private var requeuedHolds: String?
 
   init(_ name: String, from source: any OutputSource, to output: any ReportOutput, time: any TimeSource, log: Logger) {
     (self.name, self.source, self.output, self.time, self.log) = (name, source, output, time, log)
@@ -101,6 +103,8 @@ actor OutputRunner {
       let page = try await page(after: from)
       figures.waitingSince = page.first?.receivedTime
       guard !page.isEmpty else {
+        await output.rest()
+        if let requeuedHolds { return .failed(requeuedHolds) }
         takesReports()
         return .idle
       }
@@ -137,7 +141,7 @@ actor OutputRunner {
 
   private func isDue(_ page: [StoredReport]) -> Bool {
     let since = patientSince ?? time.uptime
-    let isDue = page.count >= output.batching.reportsMax || time.uptime - since >= output.batching.patience
+    let isDue = page.count >= output.batching.reportsMax || time.uptime - since >= output.batching.wait
     patientSince = isDue ? nil : since
     return isDue
   }
@@ -186,14 +190,18 @@ actor OutputRunner {
     if let lookedForRequeued, time.uptime - lookedForRequeued < Self.requeuedEvery { return }
     lookedForRequeued = time.uptime
     figures.dead = try await source.deadCount()
+    requeuedHolds = nil
     let requeued = try await source.dead(after: 0, limit: 1000, onlyRequeued: true)
     for dead in requeued {
       if let report = try await source.next(after: dead.id - 1, limit: 1).first(where: { $0.id == dead.id }) {
         let refused: [RefusedReport]
-        do throws(OutputFailure) { refused = try await deliver([report]) } catch { return }  // its next page says why
+        do throws(OutputFailure) { refused = try await deliver([report]) } catch {
+          requeuedHolds = error.description
+          return
+        }
         try await source.note(cursor: 0, refused: refused)
         figures.refused += refused.count
-        figures.delivered += 1 - refused.count
+        if refused.isEmpty && !dead.isDelivered { figures.delivered += 1 }
         if !refused.isEmpty { continue }
       } else {
         log.warning("a dead letter's report is deleted", ["output": name, "report": String(dead.id)])

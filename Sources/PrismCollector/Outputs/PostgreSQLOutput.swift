@@ -118,13 +118,14 @@ private struct PostgreSQLTable {
     """
   }
 
+  /// The names of its indexes have a point, which no namespace has: PostgreSQL's own `shop_pkey` may be another namespace's table.
   var creation: String {
     """
     CREATE SCHEMA IF NOT EXISTS "\(schema)";
     CREATE TABLE IF NOT EXISTS \(name) (id bigint NOT NULL, device text NOT NULL, kind text NOT NULL, type text NOT NULL,
       report_id text NOT NULL, created timestamptz, received timestamptz NOT NULL, packet_id text NOT NULL,
       chain_broken boolean NOT NULL, payload bytea, meta json, digest bytea NOT NULL,
-      PRIMARY KEY (device, packet_id, digest));
+      CONSTRAINT "\(table).key" PRIMARY KEY (device, packet_id, digest));
     CREATE INDEX IF NOT EXISTS "\(table).created" ON \(name) (type, created)
     """
   }

@@ -11,19 +11,22 @@ protocol ReportOutput: Sendable {
   /// - Returns: those that the other side refuses for good, and says so.
   /// - Throws: the other side may lack those behind `taken`; they come again.
   func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> [RefusedReport]
+  /// No report waits.
+  func rest() async
   /// Ends what `deliver` began.
   func close() async
 }
 
 extension ReportOutput {
   var batching: ReportBatching { ReportBatching() }
+  func rest() async {}
 }
 
 /// How many reports an output gets at a time.
 struct ReportBatching: Sendable, Equatable {
   var reportsMax = 1000
   /// How long fewer of them wait for more.
-  var patience: Duration = .zero
+  var wait: Duration = .zero
 
   /// For an output that commits page by page: the commits cost less.
   static let large = ReportBatching(reportsMax: 4000)

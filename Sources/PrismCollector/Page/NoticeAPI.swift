@@ -63,11 +63,17 @@ struct NoticeAPI: PageAnswers {
   func change(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let action = try PageAPI.body(request, known: ["action": .text])["action"]?.string ?? ""
     guard ["send", "drop"].contains(action) else { throw CollectorRefusal(400, "action: must be send or drop") }
-    let (id, now) = (request.parts.first ?? "", collector.time.unixMilliseconds)
+    let (id, now, receivers) = (request.parts.first ?? "", collector.time.unixMilliseconds, collector.options.notices)
     let isChanged = try await api.ask { () throws(StoreFailure) in
-      try await store.change(id, isSentAgain: action == "send", now: now)
+      action == "send"
+        ? try await store.send(id, among: receivers.map(\.name), now: now) : try await store.drop(id)
     }
-    guard isChanged else { throw CollectorRefusal(404, "there is no such notice that could be changed so") }
+    guard isChanged else {
+      throw CollectorRefusal(
+        404,
+        "there is no such notice that could be changed so"
+          + (action == "send" ? ", or its receiver is not among those of the configuration" : ""))
+    }
     api.note(request, did: "notice: \(action)", to: id)
     return PageAPI.json(["id": id, "action": action])
   }

@@ -106,8 +106,8 @@ struct RolloutAPI: PageAnswers {
     }
     let rule = body["guard"] ?? .null
     return switch body["action"]?.string {
-    case "start": .start(try reach(body), rule == .null ? nil : try RolloutGuard(rule))
-    case "widen": .widen(try reach(body))
+    case "start": .start(try reach(body, try percent(body)), rule == .null ? nil : try RolloutGuard(rule))
+    case "widen": try widening(body)
     case "pause": .pause
     case "resume": .resume
     case "rollBack": .rollBack
@@ -115,10 +115,23 @@ struct RolloutAPI: PageAnswers {
     }
   }
 
-  private static func reach(_ body: JSONValue) throws(CollectorRefusal) -> Rollout.Reach {
+  /// `percent` and `where` stay as they are where they are missing.
+  private static func widening(_ body: JSONValue) throws(CollectorRefusal) -> RolloutChange {
+    guard ["percent", "groups", "where"].contains(where: { body[$0] ?? .null != .null }) else {
+      throw CollectorRefusal(400, "widen: needs a larger percent, more groups, or another where")
+    }
+    let percent = body["percent"] ?? .null == .null ? nil : try percent(body)
+    return .widen(percent: percent, try reach(body, 0))
+  }
+
+  private static func percent(_ body: JSONValue) throws(CollectorRefusal) -> Int {
     guard let percent = body["percent"]?.int, (0...100).contains(percent) else {
       throw CollectorRefusal(400, "percent: must be a whole number from 0 to 100")
     }
+    return percent
+  }
+
+  private static func reach(_ body: JSONValue, _ percent: Int) throws(CollectorRefusal) -> Rollout.Reach {
     var groups: [String] = []
     for value in body["groups"]?.array ?? [] {
       guard let text = value.string, (1...groupBytesMax).contains(text.utf8.count),

@@ -4,7 +4,8 @@ import PrismConfig
 /// A step of an operator, or of a guard, in a rollout.
 enum RolloutChange: Sendable, Equatable {
   case start(Rollout.Reach, RolloutGuard? = nil)
-  case widen(Rollout.Reach)
+  /// - Parameter percent: nil: as it is.
+  case widen(percent: Int?, Rollout.Reach)
   case pause, resume, rollBack
 }
 
@@ -63,12 +64,13 @@ extension RemoteConfigurationStore {
 
   private static func apply(_ change: RolloutChange, to event: inout Rollout.Event) throws(CollectorRefusal) {
     switch (change, event.state) {
-    case (.widen(let reach), _):
-      guard reach.percent >= event.reach.percent else {
+    case (.widen(let wanted, let reach), _):
+      let percent = wanted ?? event.reach.percent
+      guard percent >= event.reach.percent else {
         throw CollectorRefusal(
-          409, "percent: is \(reach.percent), must be at least \(event.reach.percent): devices that have it keep it")
+          409, "percent: is \(percent), must be at least \(event.reach.percent): devices that have it keep it")
       }
-      (event.reach.percent, event.reach.expression) = (reach.percent, reach.expression ?? event.reach.expression)
+      (event.reach.percent, event.reach.expression) = (percent, reach.expression ?? event.reach.expression)
       event.reach = event.reach.settled
       event.reach.groups += reach.groups.filter { !event.reach.groups.contains($0) }
       guard event.reach.groups.count <= Rollout.Reach.groupsMax else {

@@ -203,11 +203,16 @@ actor RemoteConfigurationStore {
       if state.mayChange(configuration) {
         try configuration.take(configuration.difference(from: files), now: now, to: statements)
       }
-      if let active = configuration.rollouts.active, active.entries.allSatisfy(configuration.has) {
+      if let active = configuration.rollouts.active,
+        active.entries.allSatisfy({ entry in
+          configuration.has(entry)
+            || configuration.hasChanged(entry.name, since: active.begin) && state.hasMoved(entry.name)
+        })
+      {
         var event = active.event
         (event.state, event.who) = (.done, "")
         try configuration.add(event, nil, now: now, to: statements)
-        log.info("a rollout is done: the folder has its files", ["rollout": String(active.id)])
+        log.info("a rollout is done: the folder has its files, or newer ones", ["rollout": String(active.id)])
       }
       return configuration
     }

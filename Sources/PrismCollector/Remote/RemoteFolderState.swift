@@ -102,6 +102,9 @@ struct RemoteFolderState {
     }
   }
 
+  /// Whether `next/` has no file of a namespace: an operator who corrected it there may have moved it into the folder.
+  func hasMoved(_ name: NamespaceName) -> Bool { access("\(path)/\(Self.nextFolder)/\(name).yaml", F_OK) != 0 }
+
   /// The entries of `next/` that differ from what is served, and the faults there.
   func candidate(_ served: ServedConfiguration) -> (entries: [RemoteNamespace], faults: [String]) {
     let next = FilePath.joined(path, Self.nextFolder)

@@ -83,6 +83,10 @@ struct ServedConfiguration {
     return entry.isRemoved ? known?.isRemoved ?? true : known == entry
   }
 
+  func hasChanged(_ name: NamespaceName, since time: Int64) -> Bool {
+    entries[name].map { $0.updateTime > time } ?? false
+  }
+
   /// The differences between the files of a folder and what is served. A folder without a file takes nothing away.
   func difference(from files: [RemoteNamespace]) -> [RemoteNamespace] {
     let names = Set(files.filter { !$0.isRemoved }.map(\.name))

@@ -48,6 +48,8 @@ struct DeadReport: Sendable, Equatable {
   var time: Int64
   /// An operator hands it on again.
   var isRequeued: Bool
+  /// It counts as delivered (`RefusedReport`).
+  var isDelivered = false
 
   var json: JSONValue {
     ["id": .int(id), "cause": .string(cause), "time": .int(time), "requeued": .bool(isRequeued)]

@@ -162,7 +162,7 @@ package struct SymbolFolder: Sendable {
   /// Takes a part of an upload. After the last one the whole is added, and forgotten in any case.
   /// - Parameters:
   ///   - name: the uploader's, of 1 to 64 letters and digits.
-  ///   - offset: of the part in the whole. A part that came before may come again.
+  ///   - offset: of the part in the whole. A part that came before may come again; 0 begins the upload again.
   ///   - size: of the whole.
   /// - Returns: nil: more parts are to come.
   func take(
@@ -176,11 +176,14 @@ package struct SymbolFolder: Sendable {
       throw Fault(message: "\(parts.count) other uploads are not finished; end them, or wait an hour")
     }
     var facts = stat()
-    let known = stat(file, &facts) == 0 ? Int(facts.st_size) : 0
+    let known = offset > 0 && stat(file, &facts) == 0 ? Int(facts.st_size) : 0
+    guard known <= size else {
+      throw Fault(message: "\(known) bytes are here of another upload of this name: begin again at offset 0")
+    }
     guard offset <= known, part.count <= size - offset else {
       throw Fault(message: "the part begins at \(offset); \(known) bytes of \(size) are here: go on with those")
     }
-    let descriptor = open(file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    let descriptor = open(file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (offset == 0 ? O_TRUNC : 0), 0o600)
     guard descriptor >= 0 else { throw Self.fault(file) }
     defer { close(descriptor) }
     guard pwrite(descriptor, part, part.count, off_t(offset)) == part.count else {

@@ -38,9 +38,13 @@ struct JournalReports {
 
   /// The report of an entry, or of the line that it ends; nil if more of its line is to come.
   mutating func take(_ entry: JournalEntry, now: Duration) -> Submission? {
-    guard entry["CONTAINER_PARTIAL_MESSAGE"] == "true" else { return report(entry) }
+    let container = entry["CONTAINER_ID_FULL"]
+    guard entry["CONTAINER_PARTIAL_MESSAGE"] == "true" || container != nil && !lines.isEmpty else {
+      return report(entry)
+    }
+    let key = "\(container ?? "") \(entry["PRIORITY"] ?? "")"  // its streams have one each
     let origin = (source(of: entry), JournalEntry(cursor: entry.cursor, time: entry.time, fields: []))
-    switch lines.take(members(entry), .journal, of: entry["CONTAINER_ID_FULL"] ?? "", origin, now: now) {
+    switch lines.take(members(entry), .journal, of: key, origin, now: now) {
     case .no: return report(entry)
     case .held: return nil
     case .whole(let line): return report(line, isWhole: true)

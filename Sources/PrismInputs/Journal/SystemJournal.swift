@@ -142,11 +142,11 @@ final class SystemJournal {
 struct JournalTerm: Equatable {
   var matches: [String] = []
 
-  /// An entry that meets one of these is reported.
+  /// An entry that meets one of these is reported; without any, each is.
   static func terms(of settings: DaemonConfiguration.Journal) -> [JournalTerm] {
-    var terms = settings.match.flatMap { alternatives(of: $0) }
-    if settings.coredumps { terms.append(coredumps) }
-    return terms
+    // To libsystemd an empty term would be no term.
+    if settings.match.contains(JournalMatch()) { return [] }
+    return settings.match.flatMap { alternatives(of: $0) } + (settings.coredumps ? [coredumps] : [])
   }
 
   private static let coredumps = JournalTerm(matches: ["MESSAGE_ID=\(JournalEntry.coredumpMessage)"])
@@ -155,19 +155,12 @@ struct JournalTerm: Equatable {
     var rest: [String] = []
     if let identifier = match.identifier { rest.append("SYSLOG_IDENTIFIER=\(identifier)") }
     if let priority = match.priority { rest += priority.map { "PRIORITY=\($0)" } }
-    guard let unit = match.unit else {
-      // An empty term would be no term. The journal's own word on how an entry came is in every entry.
-      return [JournalTerm(matches: rest.isEmpty ? transports : rest)]
-    }
+    guard let unit = match.unit else { return [JournalTerm(matches: rest)] }
     let own = ["_SYSTEMD_UNIT=\(unit)"]
     // Entries of the service manager on the unit, and the coredumps of its processes.
     let manager = ["_PID=1", "UNIT=\(unit)"]
     let dumps = coredumps.matches + ["COREDUMP_UNIT=\(unit)"]
     return [JournalTerm(matches: own + rest), JournalTerm(matches: manager + rest), JournalTerm(matches: dumps)]
-  }
-
-  private static let transports = ["audit", "driver", "syslog", "journal", "stdout", "kernel"].map {
-    "_TRANSPORT=\($0)"
   }
 }
 

@@ -1,10 +1,13 @@
 import PrismProtocol
 
-/// Joins the lines of containers that Docker sent in parts of 16 KiB: `partial_message` of its driver for Fluent,
-/// `CONTAINER_PARTIAL_MESSAGE` of its driver for the journal. Used by one thread, or one actor.
+/// Joins the lines of containers that Docker or podman sent in parts of 16 KiB: `partial_message` of Docker's driver for Fluent,
+/// `CONTAINER_PARTIAL_MESSAGE` in the journal. Used by one thread, or one actor.
 final class PartialLines<Origin> {
   struct Names: Sendable {
     let text: String, message: String, id: String, ordinal: String, last: String
+    /// The last part of a line has no `message`. Docker before 23, and podman, give no id and no ordinal either: the part goes on
+    /// with the line of its container and stream.
+    var endsUnmarked = false
 
     static var fluent: Names {
       Names(
@@ -14,7 +17,7 @@ final class PartialLines<Origin> {
     static var journal: Names {
       Names(
         text: "MESSAGE", message: "CONTAINER_PARTIAL_MESSAGE", id: "CONTAINER_PARTIAL_ID",
-        ordinal: "CONTAINER_PARTIAL_ORDINAL", last: "CONTAINER_PARTIAL_LAST")
+        ordinal: "CONTAINER_PARTIAL_ORDINAL", last: "CONTAINER_PARTIAL_LAST", endsUnmarked: true)
     }
   }
 
@@ -59,25 +62,28 @@ final class PartialLines<Origin> {
     _ members: [UInt8], _ names: Names, of key: String, _ origin: @autoclosure () -> Origin, now: Duration
   ) -> Taken {
     guard let tree = try? JSONValue(parsingMembers: members, allowsDuplicateKeys: true),
-      let object = tree.object, tree[names.message]?.string == "true", let text = tree[names.text]?.string,
-      let id = tree[names.id]?.string, let ordinal = tree[names.ordinal]?.string.flatMap({ Int($0) })
+      let object = tree.object, let text = tree[names.text]?.string
     else { return .no }
-    let key = "\(key)\u{0}\(id)"
+    let (isMarked, id) = (tree[names.message]?.string == "true", tree[names.id]?.string)
+    let given = tree[names.ordinal]?.string.flatMap { Int($0) }
+    guard names.endsUnmarked || isMarked && id != nil && given != nil else { return .no }
+    let key = "\(key)\u{0}\(id ?? "")"
     var line: Line
-    if ordinal == 1, lines[key] == nil {
-      line = Line(origin: origin(), startedAt: now, parts: object, text: "", ordinal: 0, names: names)
-    } else {
-      guard let known = lines[key], known.ordinal + 1 == ordinal else { return .no }
+    if let known = lines[key] {
+      guard known.ordinal + 1 == given ?? known.ordinal + 1 else { return .no }
       line = known
+    } else {
+      guard isMarked, given ?? 1 == 1 else { return .no }
+      line = Line(origin: origin(), startedAt: now, parts: object, text: "", ordinal: 0, names: names)
     }
-    let isLast = tree[names.last]?.string == "true"
+    let isLast = !isMarked || tree[names.last]?.string == "true"
     let added = text.utf8.count
     guard line.text.utf8.count + added <= Self.lineBytesMax, isLast || bytes + added <= Self.bytesMax else {
       return .no
     }
     lines[key] = nil  // so that nothing of it is copied
     line.text += text
-    (line.ordinal, line.parts) = (ordinal, object)
+    (line.ordinal, line.parts) = (line.ordinal + 1, object)
     if isLast {
       bytes -= line.text.utf8.count - added
       return .whole(line)

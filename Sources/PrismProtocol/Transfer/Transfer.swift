@@ -27,6 +27,12 @@ public struct TransferRequest: Sendable {
   public var method = Method.post
   /// The whole address.
   public var url: String
+  /// The address without user, path and query, for the log: those of a webhook are its secret.
+  public var origin: String {
+    let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+    let host = url[start...].prefix { !"/?#".contains($0) }
+    return String(url[..<start] + (host.split(separator: "@", omittingEmptySubsequences: false).last ?? host))
+  }
   /// The headers in their order.
   public var headers: [(name: String, value: String)]
   /// The body; empty for a question and a probe.

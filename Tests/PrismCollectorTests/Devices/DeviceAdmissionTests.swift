@@ -1,4 +1,7 @@
+import Glibc
+import PrismBase
 import PrismConfig
+import PrismHTTP
 import PrismTestSupport
 import Testing
 
@@ -87,5 +90,25 @@ struct DeviceAdmissionTests {
     #expect(before.count == 1000)
     admission.begin(devices: 100)
     #expect(devices.allSatisfy { wait(admission, $0) == nil })
+  }
+
+  @Test("a fleet.db that is gone beside the packets of devices is said: it held who is revoked")
+  func lostFleet() async throws {
+    let rig = StoreRig()
+    func warnings(afterTaking packet: OpenedPacket? = nil) async throws -> [String] {
+      let options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
+      let collector = try Collector(options, time: rig.time, log: rig.log)
+      let devices = try await collector.store.deviceCount()
+      collector.devices.begin(devices: devices, rig.log)
+      if let packet { _ = try await collector.store.take(packet) }
+      let answer = await collector.health(PageRig.request("/healthz"))
+      await collector.close()
+      return String(decoding: answer.body, as: UTF8.self).split(separator: "\n").dropFirst().map(String.init)
+    }
+    #expect(try await warnings(afterTaking: StoreRig.packet([1])).isEmpty, "the first start of all")
+    #expect(try await warnings().isEmpty)
+    unlink(rig.path + "/fleet.db")
+    let said = try await warnings()
+    #expect(said.count == 1 && said.first?.hasPrefix("fleet.db was missing at the start") == true, "\(said)")
   }
 }

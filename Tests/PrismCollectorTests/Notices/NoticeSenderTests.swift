@@ -87,23 +87,43 @@ struct NoticeSenderTests {
   )
   func away() async throws {
     let server = try NoticeReceiver()
-    let receiver = NoticeRig.receiver(server.url)
+    let secret = "services-T0-B0-secret"
+    let receiver = NoticeRig.receiver(
+      server.url.replacing("http://", with: "http://u:\(secret)@") + "/\(secret)?k=\(secret)")
     await server.stop()
     let rig = try NoticeRig([receiver])
     try await rig.add(Self.notice())
     for attempt in 1...NoticeSender.attemptsMax {
       let notice = try await Self.sent(rig, receiver)
-      #expect(notice.attempts == attempt && notice.result != nil)
+      let result = try #require(notice.result)
+      #expect(notice.attempts == attempt && result.hasPrefix("http://127.0.0.1:"))
+      #expect(!result.contains(secret), "a viewer must not be able to post as the collector")
       #expect(notice.state == (attempt < NoticeSender.attemptsMax ? .waiting : .dead))
       rig.rig.time.advance(by: .milliseconds(NoticeSender.backoff(attempt)))
     }
     #expect(try await Self.sent(rig, receiver).attempts == NoticeSender.attemptsMax)
     #expect(rig.rig.logged.contains { $0.contains("dead letter") })
+    #expect(!rig.rig.logged.contains { $0.contains(secret) })
     let id = Self.notice().id
     #expect(try await rig.ask(.post, "/notices/\(id)", [], #"{"action":"send"}"#).status == 200)
     #expect(try await Self.sent(rig, receiver).attempts == 1)
     #expect(try await rig.ask(.post, "/notices/\(id)", [], #"{"action":"drop"}"#).status == 200)
     #expect(try await rig.notices().first?.state == .dropped)
+  }
+
+  @Test("notices of a receiver that is not configured any more are dead letters after a day, and are not sent again")
+  func removed() async throws {
+    let rig = try NoticeRig([NoticeRig.receiver(name: "left")])
+    try await rig.add(Self.notice(to: "gone"))
+    try await rig.look()
+    #expect(try await rig.notices().map(\.state) == [.waiting], "another replica may have it")
+    rig.rig.time.advance(by: .seconds(25 * 3600))
+    try await rig.look()
+    let notice = try #require(try await rig.notices().first)
+    #expect(notice.state == .dead && notice.result?.contains("not configured") == true)
+    let path = "/notices/\(notice.id)"
+    #expect(try await rig.ask(.post, path, [], #"{"action":"send"}"#).status == 404)
+    #expect(try await rig.ask(.post, path, [], #"{"action":"drop"}"#).status == 200)
   }
 
   @Test(

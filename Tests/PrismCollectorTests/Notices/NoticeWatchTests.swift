@@ -199,6 +199,21 @@ struct NoticeWatchTests {
     #expect(try await rig.notices().first?.count == 50)
   }
 
+  @Test("the first look of a new receiver notes how things are: a count that is over its limit already is no news")
+  func newReceiver() async throws {
+    var receiver = NoticeRig.receiver(on: [.count])
+    (receiver.countType, receiver.countOver, receiver.countMinutes) = ("sale", 2, 10)
+    let rig = try NoticeRig([receiver])
+    for number in 1...5 { try await rig.take(number) }
+    for _ in 0..<2 { try await rig.look() }
+    #expect(try await rig.notices().isEmpty)
+    rig.rig.time.advance(by: .seconds(660))
+    try await rig.look()
+    for number in 6...8 { try await rig.take(number) }
+    try await rig.look()
+    #expect(try await rig.notices().map(\.count) == [3])
+  }
+
   @Test("a count has a notice when it gets over its limit, and another one after it fell")
   func count() async throws {
     var receiver = NoticeRig.receiver(on: [.count])

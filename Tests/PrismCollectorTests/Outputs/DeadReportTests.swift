@@ -13,12 +13,14 @@ import Testing
 struct DeadReportTests {
   /// Refuses what a test asks.
   private final class Refusing: ReportOutput {
-    private let state = Mutex((refused: Set<Int>(), taken: [Int]()))
+    private let state = Mutex((refused: Set<Int>(), taken: [Int](), isDown: false, rests: 0))
     var taken: [Int] { state.withLock { $0.taken } }
     func refuse(_ numbers: Set<Int>) { state.withLock { $0.refused = numbers } }
+    func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
 
     func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> [RefusedReport] {
-      state.withLock { state in
+      if state.withLock({ $0.isDown }) { throw OutputFailure("it is down") }
+      return state.withLock { state in
         reports.compactMap { report in
           let number = StoreRig.number(report) ?? 0
           guard state.refused.contains(number) else {
@@ -29,6 +31,8 @@ struct DeadReportTests {
         }
       }
     }
+    var rests: Int { state.withLock { $0.rests } }
+    func rest() async { state.withLock { $0.rests += 1 } }
     func close() async {}
   }
 
@@ -62,6 +66,36 @@ struct DeadReportTests {
     #expect(await runner.figures.dead.reports == 1)
     #expect(try await source.change(dead: dead[1].id...dead[1].id, .drop) == 1)
     #expect(try await source.deadCount() == DeadCount())
+    running.cancel()
+    await running.value
+    await store.close()
+  }
+
+  @Test("an output that does not take the dead letters of an operator says so, also where no other report waits")
+  func requeuedToOneThatIsDown() async throws {
+    let (rig, output, time) = (StoreRig(), Refusing(), ManualTime())
+    let store = try await rig.store(.sqlite)
+    _ = try await store.take(StoreRig.packet([1, 2, 3]))
+    let source = store.outputSource("x")
+    try await source.note(
+      cursor: 3,
+      refused: [RefusedReport(id: 1, cause: "1 of 2"), RefusedReport(id: 2, cause: "1 of 2", isDelivered: true)])
+    output.setDown(true)
+    let runner = OutputRunner("x", from: source, to: output, time: time, log: rig.log)
+    let running = Task { await runner.run() }
+    #expect(try await source.change(dead: 1...2, .requeue) == 2)
+    func wait(_ condition: (OutputRunner.Figures) -> Bool) async {
+      while await !condition(runner.figures) {
+        time.advance(by: .seconds(6))
+        await Task.yield()
+      }
+    }
+    await wait { $0.holds == "it is down" && $0.failures > 1 }
+    output.setDown(false)
+    await wait { $0.holds == nil }
+    #expect(output.taken == [1, 2])
+    #expect(output.rests > 0)
+    #expect(await runner.figures.delivered == 1, "one of the two was counted as delivered before")
     running.cancel()
     await running.value
     await store.close()

@@ -173,6 +173,27 @@ struct OutputTests {
     #expect(lines.count { $0["payload"]?.string == "AQI=" } == 30)
   }
 
+  @Test("a file gets its name when it is old enough, or the collector starts again, also where no further report comes")
+  func quietFile() async throws {
+    let (folder, time) = (TemporaryFolder(), ManualTime())
+    var options = RotatingFile.Options(folder: folder.path)
+    (options.compresses, options.age) = (false, .seconds(60))
+    func isOpen() -> Bool { FileManager.default.fileExists(atPath: folder("out.ndjson")) }
+    let output: any ReportOutput = NDJSONOutput(options, name: "out", time: time)
+    _ = try await output.deliver(try await reports([0]))
+    await output.rest()
+    #expect(isOpen())
+    time.advance(by: .seconds(61))
+    await output.rest()
+    #expect(!isOpen())
+    _ = try await output.deliver(try await reports([1]))
+    await output.close()
+    #expect(isOpen())
+    await NDJSONOutput(options, name: "out", time: time).rest()
+    #expect(!isOpen())
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 2)
+  }
+
   @Test(
     "a file that was removed, renamed or replaced gets a new one before the next line; a missing folder holds the output",
     arguments: ["removed", "renamed", "replaced", "folder"])

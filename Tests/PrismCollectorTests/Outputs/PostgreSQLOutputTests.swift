@@ -45,6 +45,15 @@ struct PostgreSQLOutputTests {
       try await rig.value("SELECT round(extract(epoch FROM created) * 1000) FROM prism.\"a-b_1\"") == "\(created)")
   }
 
+  @Test("a namespace may have the name that PostgreSQL would give to a key of another one's table")
+  func namesOfKeys() async throws {
+    let (rig, names) = (try await PostgreSQLRig(), ["shop", "shop_pkey", "shop_pkey1", "shop_created"])
+    let output = Self.output(rig)
+    for name in names { #expect(try await output.deliver(Self.reports([1], namespace: name)).isEmpty) }
+    for name in names { #expect(try await rig.value("SELECT count(*) FROM prism.\(name)") == "1") }
+    await output.close()
+  }
+
   @Test(
     "reports of one id are rows each; what a unique key of another form keeps out is refused, and not taken for delivered"
   )
@@ -57,7 +66,7 @@ struct PostgreSQLOutputTests {
     _ = try await rig.sql(
       """
       TRUNCATE prism.shop;
-      ALTER TABLE prism.shop DROP CONSTRAINT shop_pkey, ADD PRIMARY KEY (report_id, device, kind)
+      ALTER TABLE prism.shop DROP CONSTRAINT "shop.key", ADD PRIMARY KEY (report_id, device, kind)
       """)
     for _ in 0..<2 {
       let refused = try await Self.output(rig).deliver(reports)

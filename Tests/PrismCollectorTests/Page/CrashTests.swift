@@ -65,6 +65,15 @@ struct CrashTests {
     ])
   func texts(text: String, frames: [String]) { #expect(CrashStack.frames(of: text).map(\.text) == frames) }
 
+  @Test("the offset of a frame may be a number")
+  func numberOfOffset() throws {
+    let frames = try [#""0x112d""#, "4397", #""112d""#].map { offset in
+      CrashStack.frames(
+        meta: try JSONValue(parsing: #"{"frames":[{"module":"tb","buildId":"ab","offset":\#(offset)}]}"#), payload: nil)
+    }
+    #expect(frames.allSatisfy { $0.map(\.text) == ["tb+0x112d"] && $0.first?.offset == 0x112d }, "\(frames)")
+  }
+
   @Test("a list of frames may hold texts and objects; anything else in it is left out")
   func lists() throws {
     let named = #"{"function":"_ZN4Cart5totalEi","module":"shop","buildId":"ab","offset":"0x1"}"#

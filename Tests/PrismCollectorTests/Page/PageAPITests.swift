@@ -172,7 +172,7 @@ struct PageAPITests {
     #expect(
       text.matches(of: /id: (\d+)\nevent: report\ndata: \{[^\n]*\}\n\n/).map { String($0.output.1) } == ["2", "3"])
     _ = try await rig.collector.store.take(StoreRig.packet(Array(4...100)))
-    rig.rig.time.advance(by: TailLooks.interval)
+    rig.rig.time.advance(by: TailPolls.interval)
     let many = String(decoding: await rig.ask("/tail", [("after", "3")]).body, as: UTF8.self)
     #expect(many.contains("event: cut") && many.contains("id: 100\n") && !many.contains("id: 4\n"))
     rig.collector.access.page.tailing.close()

@@ -209,7 +209,7 @@ struct RemoteConfigurationStoreTests {
     #expect(half[0] == half[1] && (5...35).contains(half[0].count))
     // The second one did not look since: it must not undo the pause.
     _ = try await stores[0].change(.pause, by: "operator")
-    let widened = try await stores[1].change(.widen(Rollout.Reach(percent: 100)), by: "operator")
+    let widened = try await stores[1].change(.widen(percent: 100, Rollout.Reach()), by: "operator")
     #expect(widened.id == begun.id && widened.event.state == .paused)
     _ = try await stores[1].change(.resume, by: "operator")
     #expect(try await chosen(6).map(\.count) == [40, 40])

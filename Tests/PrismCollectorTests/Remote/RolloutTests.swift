@@ -241,6 +241,35 @@ struct RolloutTests {
     }
   }
 
+  @Test("a file of next/ that was corrected and moved into the folder ends the rollout for the chosen devices, too")
+  func correctedAndMoved() async throws {
+    let rig = try Rig(["shop": "maxItem: 5", "next/shop": "maxItem: 6"])
+    try await rig.change(#"{"action":"start","percent":0,"groups":["till-1"]}"#)
+    var devices = [Device(1), Device(2)]
+    try await ask(&devices, rig)
+    #expect(devices[0].has(6) && devices[1].has(5))
+    // Another change of the folder, with the file still in next/, ends nothing.
+    try rig.write("shop", "maxItem: 4")
+    try await ask(&devices, rig)
+    #expect(devices[0].has(6) && devices[1].has(4))
+    try rig.write("next/shop", nil)
+    try rig.write("shop", "maxItem: 9")
+    try await ask(&devices, rig)
+    #expect(devices.allSatisfy { $0.has(9) })
+    #expect(try await rig.configuration()["history"]?.array?.first?["state"] == "done")
+  }
+
+  @Test("a rollout is widened by more groups alone")
+  func moreGroups() async throws {
+    let rig = try Rig(["shop": "maxItem: 5", "next/shop": "maxItem: 6"])
+    try await rig.change(#"{"action":"start","percent":0,"groups":["till-1"]}"#)
+    try await rig.change(#"{"action":"widen"}"#, status: 400)
+    try await rig.change(#"{"action":"widen","groups":["till-2"]}"#)
+    var devices = [Device(1), Device(2), Device(3)]
+    try await ask(&devices, rig)
+    #expect(devices.map { $0.has(6) } == [true, true, false])
+  }
+
   @Test("faults of next/ are shown, and nothing begins; the folder is served as before")
   func faults() async throws {
     let rig = try Rig(["shop": "maxItem: 5", "next/shop": "maxItem: many"])

@@ -59,6 +59,19 @@ struct ReplicaTests {
     }
   }
 
+  @Test("a state folder is of one collector, also where all else is in the database")
+  func folder() async throws {
+    let (rig, folder) = (try await PostgreSQLRig(), StoreRig())
+    var options = CollectorOptions(state: folder.path, keys: ["main": CollectorTests.key])
+    options.store = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
+    let first = try Collector(options, time: folder.time, log: folder.log)
+    #expect(throws: StateLock.Failure.locked(folder: folder.path)) {
+      try Collector(options, time: folder.time, log: folder.log)
+    }
+    await first.close()
+    await (try Collector(options, time: folder.time, log: folder.log)).close()
+  }
+
   @Test("a packet that is held for its predecessor notices that another replica stored it", .timeLimit(.minutes(3)))
   func held() async throws {
     let rig = try await PostgreSQLRig()

@@ -62,6 +62,21 @@ struct SymbolAPITests {
     #expect(left.count == 1, "no part is left")
   }
 
+  @Test("the first part begins an upload again: nothing is left of a longer one that its sender gave up")
+  func again() async throws {
+    let size = file.count
+    let query = { (offset: Int, size: Int) in [("upload", "ci"), ("size", String(size)), ("offset", String(offset))] }
+    let longer = file + [UInt8](repeating: 7, count: size)
+    #expect(await post(longer[..<(size + 500)], query(0, longer.count)).json["result"] == "more")
+    #expect(await post(file[..<1000], query(0, size)).json["result"] == "more")
+    let other = await post(longer[2000..<3000], query(2000, longer.count))
+    #expect(other.status == 422 && other.json["detail"]?.string?.contains("1000 bytes of") == true)
+    #expect(await post(file[1000...], query(1000, size)).json["result"] == "added")
+    #expect(await post(longer[..<(size + 500)], query(0, longer.count)).json["result"] == "more")
+    let mixed = await post(file[1000...], query(1000, size))
+    #expect(mixed.status == 422 && mixed.json["detail"]?.string?.contains("begin again at offset 0") == true)
+  }
+
   @Test("what names nothing, is no part or has no room is refused, and leaves nothing")
   func refused() async throws {
     let stripped = try Array(Data(contentsOf: URL(filePath: program.program(1))))

@@ -17,6 +17,8 @@ actor PostgreSQLPacketStore: ReadStore {
     /// Of one group, from its begin to its commit.
     var commitDeadline: Duration = .seconds(10)
     var time: any TimeSource = SystemTime()
+    /// Of the state folder: its files are of one collector, also where all else is in the database.
+    var lock: StateLock?
     var log: Logger
   }
 
@@ -26,6 +28,8 @@ actor PostgreSQLPacketStore: ReadStore {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   let options: Options
+  /// nil: closed.
+  private var lock: StateLock?
   private let setup: PostgreSQLSetup
   let readers: StoreReaders
   /// Of changes of records.
@@ -44,7 +48,9 @@ actor PostgreSQLPacketStore: ReadStore {
   /// Connects and makes the tables in an empty schema. A database that is away, starting or full of connections is
   /// waited for in the background.
   /// - Throws: what waiting does not change: a newer schema, a role without rights.
-  init(_ options: Options) throws(PostgreSQLSetup.Refusal) {
+  init(_ given: Options) throws(PostgreSQLSetup.Refusal) {
+    var options = given
+    (lock, options.lock) = (given.lock, nil)
     (self.options, health) = (options, StoreHealth(options.log))
     do throws(PacketError) { packer = try RestPacker() } catch {
       throw .failed(PostgreSQLError(kind: .lost, message: "there is no memory to pack reports"))
@@ -72,6 +78,7 @@ actor PostgreSQLPacketStore: ReadStore {
     await readers.close()
     await writing.close()
     await upkeep.close()
+    lock = nil
   }
 
   // MARK: Taking

@@ -31,7 +31,8 @@ struct DeadLetters {
       """, [output, id, limit]
     ).map { row in
       DeadReport(
-        id: row.int64(.report), cause: row.text(.cause), time: row.int64(.time), isRequeued: row.int(.isRequeued) == 1)
+        id: row.int64(.report), cause: row.text(.cause), time: row.int64(.time), isRequeued: row.int(.isRequeued) == 1,
+        isDelivered: row.int(.isDelivered) == 1)
     }
   }
 
