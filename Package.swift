@@ -83,10 +83,13 @@ let package = Package(
     .target(name: "CPrism"),
     library("PrismClient", ["PrismBase", "PrismProtocol", "CPrism"]),
     library(
+      "PrismOutputs",
+      ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismCurl", "PrismSQL", "CKafka", "CZstd"]),
+    library(
       "PrismCollector",
       [
         "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismSalvage", "PrismSQL", "PrismHTTP",
-        "PrismConfig", "PrismCurl", "CKafka", "CZstd", "CSymbols",
+        "PrismConfig", "PrismCurl", "PrismOutputs", "CZstd", "CSymbols",
       ]),
     program(
       "prismd",
@@ -163,8 +166,8 @@ let package = Package(
     tests(
       "PrismCollectorTests",
       [
-        "PrismCollector", "PrismConfig", "PrismCurl", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase",
-        "PrismSQL", "PrismSQLite", "PrismTestSupport",
+        "PrismCollector", "PrismOutputs", "PrismConfig", "PrismCurl", "PrismHTTP", "PrismPacket", "PrismProtocol",
+        "PrismBase", "PrismSQL", "PrismSQLite", "PrismTestSupport",
       ], exclude: ["Outputs/Kafka/kafka-mock.c"], resources: [.copy("Vectors")]),
     tests(
       "PrismctlTests",
@@ -175,13 +178,15 @@ let package = Package(
       "EndToEndTests",
       [
         "PrismClient", "PrismProtocol", "PrismPacket", "PrismBase", "PrismConfig", "PrismSQLite", "PrismStore",
-        "PrismEngine", "PrismHTTP", "PrismCurl", "PrismLinux", "PrismCollector", "PrismSQL", "PrismTestSupport",
+        "PrismEngine", "PrismHTTP", "PrismCurl", "PrismLinux", "PrismCollector", "PrismOutputs", "PrismSQL",
+        "PrismTestSupport",
       ], exclude: ["Budgets/allocations.c", "Adversary/attack.py"]),
     .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     tests(
       "StoreFaultTests",
       [
-        "CFaultVFS", "PrismSQL", "PrismSQLite", "PrismStore", "PrismCollector", "PrismConfig", "PrismHTTP",
+        "CFaultVFS", "PrismSQL", "PrismSQLite", "PrismStore", "PrismCollector", "PrismOutputs", "PrismConfig",
+        "PrismHTTP",
         "PrismPacket", "PrismBase", "PrismProtocol", "PrismTestSupport",
       ],
       resources: [.copy("Fixtures")]),

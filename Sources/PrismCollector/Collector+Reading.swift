@@ -1,4 +1,5 @@
 import PrismHTTP
+import PrismOutputs
 
 // Serves reports to their readers: the owner of the state folder over its Unix socket, and holders of a reader's token
 // at the reader's address. A sender's token reads nothing.

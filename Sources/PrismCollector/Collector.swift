@@ -1,6 +1,7 @@
 public import PrismBase
 import PrismConfig
 import PrismHTTP
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 

@@ -1,6 +1,7 @@
 import PrismBase
 public import PrismConfig
 public import PrismHTTP
+import PrismOutputs
 public import PrismPacket
 public import PrismProtocol
 public import PrismSQL
@@ -127,10 +128,5 @@ extension CollectorChecks {
       SigningKey(pem: pem) == nil ? "holds no Ed25519 key in PEM; openssl genpkey -algorithm ed25519 makes one" : nil
     },
     webKeysFault: { json in WebKeys(parsing: json) == nil ? WebKeys.fault : nil },
-    propertiesFault: { path in
-      do throws(OutputFailure) {
-        _ = try KafkaOutput.properties(.init(brokers: "", propertiesFile: path))
-      } catch { return error.description }
-      return nil
-    }, identityFault: ClientIdentity.fault)
+    propertiesFault: CollectorConfiguration.Output.propertiesFault, identityFault: ClientIdentity.fault)
 }

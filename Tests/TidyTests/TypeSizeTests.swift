@@ -43,7 +43,7 @@ import Testing
     ("PrismControl.DeadLetterReport", "member of a dead letter"),
     ("PrismControl.RecordTableReport", "member of a table of records"),
     ("PrismStore.DeadLetterRecord", "column of `dead`"),
-    ("PrismCollector.StoredReport", "column of a stored report"),
+    ("PrismOutputs.StoredReport", "column of a stored report"),
     ("PrismCollector.ReportFilter", "parameter of a search"),
   ]
 

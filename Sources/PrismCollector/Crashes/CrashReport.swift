@@ -1,4 +1,5 @@
 import PrismBase
+import PrismOutputs
 import PrismProtocol
 
 /// The parts of a report that a group of crashes needs.
@@ -140,4 +141,13 @@ struct RecentCrashes {
 
 extension OpenedPacket {
   var crashes: Int { reports.rows.count { reports.bytes[$0.type].elementsEqual(CrashReport.type.utf8) } }
+}
+
+extension StoredReport {
+  /// When it happened by the collector's clock: the created time, as it was corrected for the device's clock. If the device did not
+  /// know the time, when it came.
+  var happenedTime: Int64 {
+    let created = createdTime.flatMap { $0 < PacketID.firstSetTime ? nil : $0 }
+    return min(created ?? receivedTime, receivedTime)
+  }
 }

@@ -2,6 +2,7 @@ import Glibc
 package import PrismBase
 import PrismCurl
 package import PrismHTTP
+package import PrismOutputs
 package import PrismPacket
 package import PrismProtocol
 

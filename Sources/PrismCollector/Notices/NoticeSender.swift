@@ -1,6 +1,7 @@
 import PrismBase
 import PrismConfig
 import PrismCurl
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismOutputs
 
 /// Hands what is stored on to one output: in the order of ids, at least once. A failure delays this output and nothing else.
 actor OutputRunner {

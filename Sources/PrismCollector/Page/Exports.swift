@@ -1,5 +1,6 @@
 import PrismBase
 import PrismHTTP
+import PrismOutputs
 
 /// The exports that are made and sent now. One that is large waits in a file for its reader, however slowly that one reads.
 final class Exports: Sendable {

@@ -1,6 +1,7 @@
 import PrismBase
 import PrismConfig
 import PrismHTTP
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 

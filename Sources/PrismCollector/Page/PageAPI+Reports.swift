@@ -1,5 +1,6 @@
 import PrismBase
 import PrismHTTP
+import PrismOutputs
 import PrismProtocol
 
 // Reports: pages of them, one, its payload.

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismHTTP
+import PrismOutputs
 
 // The live tail: server-sent events (HTML's standard, "Server-sent events").
 extension PageAPI {

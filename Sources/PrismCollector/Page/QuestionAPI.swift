@@ -1,5 +1,6 @@
 import PrismBase
 import PrismHTTP
+import PrismOutputs
 import PrismProtocol
 
 /// Answers what devices said to a question, merged (docs/recorder.md, "Questions").

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismOutputs
 import PrismProtocol
 
 enum ExportFormat: String, Sendable, CaseIterable {

@@ -1,4 +1,5 @@
 public import PrismBase
+import PrismOutputs
 import PrismProtocol
 
 /// The reports that a person or a program asks for, read from the store, whether the collector runs or not.

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismHTTP
+import PrismOutputs
 import PrismProtocol
 
 /// Reads windows of reports, until it has all or its time is up. Counts are whole but for stores that take very long; a search

@@ -1,3 +1,4 @@
+import PrismOutputs
 import PrismProtocol
 
 /// An `appHealth` report of an hour of a device (docs/sessions.md). Its figures are held to those that are possible.

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismOutputs
 import PrismProtocol
 
 /// Judges the rollout that is under way each minute, and ends it if its guard says so. All replicas see the same reports; the first

@@ -1,4 +1,5 @@
 import PrismConfig
+import PrismOutputs
 import PrismProtocol
 
 /// Where one output reads from, and where it notes how far it came.
@@ -18,16 +19,6 @@ protocol OutputSource: Sendable {
   /// - Returns: how many dead letters have an id in the range.
   func change(dead ids: ClosedRange<Int64>, _ change: DeadChange) async throws(StoreFailure) -> Int
   func close() async
-}
-
-/// A report that an output's other side refuses for good.
-struct RefusedReport: Sendable, Equatable {
-  var id: Int64
-  /// In words. Never a report's content.
-  var cause: String
-  /// The other side refused some of its request, and does not say which: as many of these count as refused, the others as
-  /// delivered. All are kept.
-  var isDelivered = false
 }
 
 /// The dead letters of an output.

@@ -1,3 +1,4 @@
+import PrismOutputs
 import PrismProtocol
 
 /// Where packets and their reports rest. Every implementation passes one conformance suite.

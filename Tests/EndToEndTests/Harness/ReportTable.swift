@@ -1,5 +1,6 @@
 import Foundation
 import PrismBase
+import PrismOutputs
 import PrismProtocol
 import PrismSQL
 import PrismSQLite

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import PrismClient
+import PrismOutputs
 import PrismProtocol
 import PrismTestSupport
 import Testing

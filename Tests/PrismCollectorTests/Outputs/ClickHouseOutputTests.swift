@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 @Suite(
   "The output clickhouse, on a real server", .timeLimit(.minutes(3)),

@@ -4,6 +4,7 @@ import PrismCurl
 import PrismTestSupport
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 /// Debian's clickhouse-server, with a folder and a port of its own.
 final class ClickHouseServer: Sendable {

@@ -7,6 +7,7 @@ import Testing
 
 @testable import PrismCollector
 @testable import PrismConfig
+@testable import PrismOutputs
 
 /// Reports that an output's other side refuses for good.
 @Suite("Dead letters of outputs", .timeLimit(.minutes(2)))

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 @Suite("The output otlp", .timeLimit(.minutes(2)))
 struct OTLPOutputTests {

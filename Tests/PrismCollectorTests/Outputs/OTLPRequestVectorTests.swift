@@ -5,6 +5,7 @@ import PrismProtocol
 import Testing
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 /// Vectors/otlp-requests.json holds reports, and the bodies that a writer of another kind made of them: it parsed each meta to
 /// a tree, and wrote the tree.

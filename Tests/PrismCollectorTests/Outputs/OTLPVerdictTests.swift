@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 /// The effect of answers on reports: of an OTLP backend, and of a proxy in its place.
 @Suite("Answers to the output otlp", .timeLimit(.minutes(2)))

@@ -9,6 +9,7 @@ import Synchronization
 import Testing
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 /// Reports that are handed on to others.
 @Suite("Outputs", .timeLimit(.minutes(2)))

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 /// Outputs and stores behind a pool that gives each transaction another session.
 @Suite("Collectors behind pgbouncer in transaction mode", .timeLimit(.minutes(3)))

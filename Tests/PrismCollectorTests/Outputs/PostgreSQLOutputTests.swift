@@ -2,6 +2,7 @@ import PrismTestSupport
 import Testing
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 @Suite("The output postgresql, on a real server", .timeLimit(.minutes(3)))
 struct PostgreSQLOutputTests {

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 /// An output reads the next page while one is delivered.
 @Suite("Reading ahead for an output", .timeLimit(.minutes(1)))

@@ -1,3 +1,4 @@
+import PrismOutputs
 import Testing
 
 @testable import PrismCollector

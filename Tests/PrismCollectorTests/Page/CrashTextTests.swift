@@ -1,4 +1,5 @@
 import Foundation
+import PrismOutputs
 import PrismProtocol
 import PrismTestSupport
 import Testing

@@ -1,5 +1,6 @@
 import Foundation
 import PrismHTTP
+import PrismOutputs
 import PrismProtocol
 import PrismTestSupport
 import Testing

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismHTTP
+import PrismOutputs
 import PrismProtocol
 import PrismSQLite
 import PrismTestSupport

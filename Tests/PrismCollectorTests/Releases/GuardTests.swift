@@ -1,4 +1,5 @@
 import Glibc
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 import PrismTestSupport

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 import PrismSQL

@@ -1,3 +1,4 @@
+import PrismOutputs
 import PrismProtocol
 import PrismSQLite
 import Testing

@@ -1,6 +1,7 @@
 import Glibc
 import PrismBase
 import PrismHTTP
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 import PrismSQL

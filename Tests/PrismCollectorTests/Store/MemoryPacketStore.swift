@@ -1,3 +1,4 @@
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 

@@ -1,5 +1,6 @@
 import Foundation
 import PrismBase
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 import PrismSQL

@@ -1,6 +1,7 @@
 import Foundation
 import PrismBase
 import PrismConfig
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 import PrismSQL

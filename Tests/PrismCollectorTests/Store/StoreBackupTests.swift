@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import PrismBase
+import PrismOutputs
 import PrismProtocol
 import PrismSQLite
 import Testing

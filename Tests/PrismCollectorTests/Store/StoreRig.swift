@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import PrismBase
 import PrismHTTP
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 import PrismSQL

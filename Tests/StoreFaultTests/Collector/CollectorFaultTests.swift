@@ -1,6 +1,7 @@
 import CFaultVFS
 import Foundation
 import Glibc
+import PrismOutputs
 import PrismProtocol
 import PrismSQLite
 import PrismStore

@@ -2,6 +2,7 @@ import Glibc
 import PrismBase
 import PrismConfig
 import PrismHTTP
+import PrismOutputs
 import PrismPacket
 import PrismProtocol
 import PrismSQL

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import PrismOutputs
 import PrismPacket
 import Synchronization
 

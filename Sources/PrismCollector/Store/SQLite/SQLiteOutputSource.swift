@@ -1,3 +1,4 @@
+import PrismOutputs
 import PrismSQL
 
 /// Reads for one output from the store on SQLite. One process feeds all outputs; ids rise in the order of commits.

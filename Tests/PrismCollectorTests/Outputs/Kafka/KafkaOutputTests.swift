@@ -6,6 +6,7 @@ import PrismTestSupport
 import Testing
 
 @testable import PrismCollector
+@testable import PrismOutputs
 
 @Suite("The output kafka", .serialized, .timeLimit(.minutes(5)))
 struct KafkaOutputTests {

@@ -1,38 +1,43 @@
 import PrismProtocol
 
-struct StoredReport: Sendable, Equatable {
-  var id: Int64
-  var device: String, namespace: String, kind: String
-  var type: String, reportID: String
+/// A report as a collector stores it, shows it, and hands it on.
+package struct StoredReport: Sendable, Equatable {
+  package var id: Int64
+  package var device: String, namespace: String, kind: String
+  package var type: String, reportID: String
   /// Milliseconds since 1970, of the device's clock; nil if the meta has no such time.
-  var createdTime: Int64?
+  package var createdTime: Int64?
   /// Milliseconds since 1970, of the collector's clock.
-  var receivedTime: Int64
-  var packetID: String
+  package var receivedTime: Int64
+  package var packetID: String
   /// Of one without an id, among the reports of its packet that are stored together, from 0: it tells equal ones apart.
-  var place = 0
-  var chainIsBroken: Bool
+  package var place = 0
+  package var chainIsBroken: Bool
   /// JSON text.
-  var meta: [UInt8]
+  package var meta: [UInt8]
   /// nil: of the kind `meta`.
-  var payloadBytes: Int?
+  package var payloadBytes: Int?
   /// Only of `report(_:)`.
-  var payload: [UInt8]?
+  package var payload: [UInt8]?
   /// Its payload is not what was stored, and is left out.
-  var isDamaged = false
+  package var isDamaged = false
 
-  /// When it happened by the collector's clock: the created time, as it was corrected for the device's clock. If the device did not
-  /// know the time, when it came.
-  var happenedTime: Int64 {
-    let created = createdTime.flatMap { $0 < PacketID.firstSetTime ? nil : $0 }
-    return min(created ?? receivedTime, receivedTime)
+  package init(
+    id: Int64, device: String, namespace: String, kind: String, type: String, reportID: String,
+    createdTime: Int64? = nil, receivedTime: Int64, packetID: String, place: Int = 0, chainIsBroken: Bool,
+    meta: [UInt8], payloadBytes: Int? = nil, payload: [UInt8]? = nil, isDamaged: Bool = false
+  ) {
+    (self.id, self.device, self.namespace, self.kind) = (id, device, namespace, kind)
+    (self.type, self.reportID, self.createdTime, self.receivedTime) = (type, reportID, createdTime, receivedTime)
+    (self.packetID, self.place, self.chainIsBroken, self.meta) = (packetID, place, chainIsBroken, meta)
+    (self.payloadBytes, self.payload, self.isDamaged) = (payloadBytes, payload, isDamaged)
   }
 
   /// Of the meta and the payload.
-  var bytes: Int { meta.count + (payload?.count ?? 0) }
+  package var bytes: Int { meta.count + (payload?.count ?? 0) }
 
   /// As `GET /reports` shows it, in JSON. The meta is as it came.
-  var jsonText: [UInt8] {
+  package var jsonText: [UInt8] {
     var text: [UInt8] = []
     appendJSON(to: &text)
     text.append(UInt8(ascii: "}"))
@@ -40,7 +45,7 @@ struct StoredReport: Sendable, Equatable {
   }
 
   /// The same without its closing brace.
-  func appendJSON(to text: inout [UInt8]) {
+  package func appendJSON(to text: inout [UInt8]) {
     text += #"{"id":\#(id)"#.utf8
     for (name, value) in [
       (#","device":"#, device), (#","namespace":"#, namespace), (#","kind":"#, kind), (#","type":"#, type),

@@ -47,7 +47,7 @@ actor NDJSONOutput: ReportOutput {
 
 extension StoredReport {
   /// As `GET /reports` shows it, with the payload in base64, without a line feed.
-  func appendLine(to text: inout [UInt8]) {
+  package func appendLine(to text: inout [UInt8]) {
     appendJSON(to: &text)
     if let payload { text += #","payload":"\#(Base64.encode(payload))""#.utf8 }
     text.append(UInt8(ascii: "}"))

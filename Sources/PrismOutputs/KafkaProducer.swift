@@ -148,15 +148,15 @@ struct KafkaProperties {
     let lines = String(decoding: content.bytes, as: UTF8.self).split(
       omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     for (index, line) in lines.enumerated() {
-      let text = line.trimmed
+      let text = String(line).trimmed
       if text.isEmpty || text.hasPrefix("#") { continue }
       let place = "\(file):\(index + 1)"
       guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
         throw OutputFailure("\(place): must be NAME=VALUE, with a property of librdkafka")
       }
-      let name = String(text[..<sign].trimmed)
+      let name = String(text[..<sign]).trimmed
       guard !Self.reserved.contains(name) else { throw OutputFailure("\(place): \(name) can't be set") }
-      values.append((name, String(text[text.index(after: sign)...].trimmed)))
+      values.append((name, String(text[text.index(after: sign)...]).trimmed))
       if let fault = Self.fault(of: values[values.count - 1]) { throw OutputFailure("\(place): \(fault)") }
     }
   }

@@ -1,10 +1,10 @@
-import PrismBase
-import PrismConfig
-import PrismCurl
-import PrismProtocol
+package import PrismBase
+package import PrismConfig
+package import PrismCurl
+package import PrismProtocol
 
 /// Where reports are handed on to. One is fed by one task, page after page.
-protocol ReportOutput: Sendable {
+package protocol ReportOutput: Sendable {
   /// How many reports it gets at a time.
   var batching: ReportBatching { get }
   /// Hands reports on in their order, and returns once the other side has them.
@@ -18,18 +18,32 @@ protocol ReportOutput: Sendable {
 }
 
 extension ReportOutput {
-  var batching: ReportBatching { ReportBatching() }
-  func rest() async {}
+  package var batching: ReportBatching { ReportBatching() }
+  package func rest() async {}
 }
 
 /// How many reports an output gets at a time.
-struct ReportBatching: Sendable, Equatable {
-  var reportsMax = 1000
+package struct ReportBatching: Sendable, Equatable {
+  package var reportsMax = 1000
   /// How long fewer of them wait for more.
-  var wait: Duration = .zero
+  package var wait: Duration = .zero
 
   /// For an output that commits page by page: the commits cost less.
   static let large = ReportBatching(reportsMax: 4000)
+}
+
+/// A report that an output's other side refuses for good.
+package struct RefusedReport: Sendable, Equatable {
+  package var id: Int64
+  /// In words. Never a report's content.
+  package var cause: String
+  /// The other side refused some of its request, and does not say which: as many of these count as refused, the others as
+  /// delivered. All are kept.
+  package var isDelivered: Bool
+
+  package init(id: Int64, cause: String, isDelivered: Bool = false) {
+    (self.id, self.cause, self.isDelivered) = (id, cause, isDelivered)
+  }
 }
 
 /// Why an output takes nothing now. Never a report's content.
@@ -37,24 +51,24 @@ package struct OutputFailure: Error, Equatable, CustomStringConvertible {
   /// In words, for the log and `/readyz`.
   package let description: String
   /// How many reports of the page the other side answered for, from the first on: they need not come again.
-  var taken = 0
+  package var taken = 0
   /// Those of them that it refuses for good.
-  var refused: [RefusedReport] = []
+  package var refused: [RefusedReport] = []
   /// The other side's own number for it.
-  var serverCode: Int?
+  package var serverCode: Int?
 
-  init(_ description: String, taken: Int = 0, refused: [RefusedReport] = []) {
+  package init(_ description: String, taken: Int = 0, refused: [RefusedReport] = []) {
     (self.description, self.taken, self.refused) = (description, taken, refused)
   }
 }
 
 extension CurlClient {
-  func ask(_ request: TransferRequest) throws(OutputFailure) -> Answer {
+  package func ask(_ request: TransferRequest) throws(OutputFailure) -> Answer {
     do throws(TransferError) { return try perform(request) } catch { throw OutputFailure(error.description) }
   }
 
   /// - Parameter headers: lines as a request has them.
-  func post(
+  package func post(
     _ body: [UInt8], to url: String, headers: [String], timeout: Duration, takesHead: Bool = false
   ) throws(OutputFailure) -> Answer {
     let fields = headers.map { line in
@@ -68,7 +82,7 @@ extension CurlClient {
 }
 
 extension CollectorConfiguration.Output {
-  func output(_ time: any TimeSource) -> any ReportOutput {
+  package func output(_ time: any TimeSource) -> any ReportOutput {
     switch target {
     case .ndjson(nil, _, _, _): NDJSONOutput(nil, name: name, time: time)
     case .ndjson(let folder?, let compresses, let bytesMax, let age):
@@ -85,5 +99,13 @@ extension CollectorConfiguration.Output {
     case .postgreSQL(let uri, let schema, let passwordFile, let timeout):
       PostgreSQLOutput(.init(uri: uri, schema: schema, passwordFile: passwordFile, timeout: timeout))
     }
+  }
+
+  /// - Parameter path: of a file with properties of librdkafka. - Returns: what is wrong with it; nil: nothing.
+  @Sendable package static func propertiesFault(_ path: String) -> String? {
+    do throws(OutputFailure) { _ = try KafkaOutput.properties(.init(brokers: "", propertiesFile: path)) } catch {
+      return error.description
+    }
+    return nil
   }
 }

@@ -158,7 +158,7 @@ struct OTLPRequest {
     body.attribute(Record.attributes, "prism.type", report.type)
     body.attribute(Record.attributes, "prism.report_id", report.reportID)
     body.attribute(Record.attributes, "prism.packet_id", report.packetID)
-    for (name, key) in report.type == CrashReport.type ? Self.exceptionKeys : [] {
+    for (name, key) in report.type == ReportType.appCrash.text ? Self.exceptionKeys : [] {
       if let value = members.string(key, in: text) { body.attribute(Record.attributes, name, value) }
     }
     for member in members.all where Self.isOwn(member, text) { body.attribute(Record.attributes, member, text) }
@@ -175,7 +175,7 @@ struct OTLPRequest {
   /// Numbers of OTLP's data model for logs.
   private static func severity(of type: String) -> (number: Int64, text: String) {
     switch type {
-    case CrashReport.type: (21, "FATAL")
+    case ReportType.appCrash.text: (21, "FATAL")
     case "netError": (17, "ERROR")
     case "appLag": (13, "WARN")
     default: (9, "INFO")
