@@ -62,9 +62,9 @@ let package = Package(
     library("PrismPacket", ["PrismBase", "PrismProtocol", "CZlib", "CDeflate", "CZstd", "COpenSSL"]),
     library("PrismConfig", ["PrismBase", "PrismProtocol", "CYAML"]),
     library("PrismSQLite", ["CSQLite", "CJoinedWrites"]),
-    library("PrismSalvage", ["PrismSQLite"]),
+    library("PrismRecovery", ["PrismBase", "PrismSQLite"]),
     library("PrismSQL", ["PrismBase", "PrismSQLite", "CPostgreSQL"]),
-    library("PrismStore", ["PrismBase", "PrismProtocol", "PrismSQLite", "PrismSalvage", "CDeflate", "CLinux"]),
+    library("PrismStore", ["PrismBase", "PrismProtocol", "PrismSQLite", "PrismRecovery", "CDeflate", "CLinux"]),
     library("PrismAdmission", ["PrismBase", "PrismProtocol", "PrismControl", "PrismConfig"]),
     library(
       "PrismEngine",
@@ -88,14 +88,14 @@ let package = Package(
     library(
       "PrismCollector",
       [
-        "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismSalvage", "PrismSQL", "PrismHTTP",
-        "PrismConfig", "PrismCurl", "PrismOutputs", "CZstd", "CSymbols",
+        "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismRecovery", "PrismSQL", "PrismHTTP",
+        "PrismConfig", "PrismCurl", "PrismOutputs", "CSymbols",
       ]),
     program(
       "prismd",
       [
-        "CArguments", "PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismStore",
-        "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismCurl", "PrismLinux", "PrismInputs",
+        "CArguments", "PrismBase", "PrismProtocol", "PrismControl", "PrismPacket", "PrismConfig", "PrismRecovery",
+        "PrismStore", "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismCurl", "PrismLinux", "PrismInputs",
       ]),
     program(
       "prismctl",
@@ -132,7 +132,7 @@ let package = Package(
     tests("PrismPacketTests", ["PrismPacket", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismConfigTests", ["PrismConfig", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismSQLiteTests", ["PrismSQLite", "PrismTestSupport"]),
-    tests("PrismSalvageTests", ["PrismSalvage", "PrismSQLite", "PrismTestSupport"]),
+    tests("PrismRecoveryTests", ["PrismRecovery", "PrismSQLite", "PrismTestSupport"]),
     tests("PrismSQLTests", ["PrismSQL", "PrismSQLite", "PrismTestSupport"]),
     tests(
       "PrismStoreTests",
@@ -185,9 +185,8 @@ let package = Package(
     tests(
       "StoreFaultTests",
       [
-        "CFaultVFS", "PrismSQL", "PrismSQLite", "PrismStore", "PrismCollector", "PrismOutputs", "PrismConfig",
-        "PrismHTTP",
-        "PrismPacket", "PrismBase", "PrismProtocol", "PrismTestSupport",
+        "CFaultVFS", "PrismRecovery", "PrismSQL", "PrismSQLite", "PrismStore", "PrismCollector", "PrismOutputs",
+        "PrismConfig", "PrismHTTP", "PrismPacket", "PrismBase", "PrismProtocol", "PrismTestSupport",
       ],
       resources: [.copy("Fixtures")]),
     .target(name: "CJobHook", path: "Tests/CJobHook"),
@@ -215,7 +214,7 @@ let harnesses: [(name: String, file: String, dependencies: [Target.Dependency])]
   ("statsd", "Statsd", ["PrismInputs", "PrismProtocol"]),
   ("syslog", "Syslog", ["PrismInputs", "PrismProtocol"]),
   ("crash-spool", "CrashSpool", ["PrismLinux", "PrismAdmission", "PrismProtocol"]),
-  ("salvage", "Salvage", ["PrismStore", "PrismSalvage", "PrismSQLite"]),
+  ("salvage", "Salvage", ["PrismStore", "PrismRecovery", "PrismSQLite"]),
 ]
 if Context.environment["PRISM_FUZZ"] != nil {
   package.targets += [
@@ -240,7 +239,7 @@ if Context.environment["PRISM_FUZZ"] != nil {
       name: "FuzzTests",
       dependencies: [
         "PrismAdmission", "PrismBase", "PrismConfig", "PrismInputs", "PrismLinux", "PrismPacket", "PrismProtocol",
-        "PrismSQLite", "PrismSalvage", "PrismStore", "PrismTestSupport",
+        "PrismSQLite", "PrismRecovery", "PrismStore", "PrismTestSupport",
       ], path: "Tests/Fuzz", exclude: ["CFuzz", "Corpora", "Support/Fuzz.swift", "seed-salvage"], swiftSettings: strict)
   )
 }

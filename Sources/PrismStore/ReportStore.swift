@@ -1,6 +1,7 @@
 import Dispatch
 import PrismBase
 public import PrismProtocol
+import PrismRecovery
 import PrismSQLite
 
 /// The reports that were taken and have not left, on disk: `STATE/prism.db`, one SQLite database behind one serial queue
@@ -157,7 +158,7 @@ public actor ReportStore {
   /// The state in memory as of the last commit. Touches no disk.
   var state: StoreState { file.memory.state }
   /// Of the database and its log.
-  public func storeBytes() -> Int { file.options.databaseBytes }
+  public func storeBytes() -> Int { file.options.place.bytesWithLog }
   /// Of every namespace that ever stored something.
   public func namespaces() -> [NamespaceName] { state.names.namespaces.values.sorted() }
 

@@ -1,4 +1,5 @@
 public import PrismBase
+public import PrismRecovery
 
 /// How the store is opened.
 public struct StoreOptions: Sendable {
@@ -46,5 +47,16 @@ public struct StoreOptions: Sendable {
 
   public init(folder: String) { self.folder = folder }
 
-  var databasePath: String { folder + "/prism.db" }
+  var databasePath: String { place.path }
+  var place: DatabasePlace {
+    DatabasePlace(
+      folder, "prism.db", pageBytes: StoreDatabase.pageBytes, companions: [TableOfContents.suffix], onMove: onMove)
+  }
+}
+
+extension StartMarker {
+  /// Keeps `prism.run` in the state folder. - Parameter bootID: nil: the kernel's.
+  public convenience init(folder: String, bootID: String? = nil) {
+    self.init(path: folder + "/prism.run", isKept: false, bootID: bootID)
+  }
 }

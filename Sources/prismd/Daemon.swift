@@ -7,6 +7,7 @@ import PrismHTTP
 import PrismLinux
 import PrismPacket
 import PrismProtocol
+import PrismRecovery
 import PrismStore
 
 /// Builds the parts, wires them, and runs them until a signal says stop.

@@ -1,5 +1,6 @@
 import Glibc
 import PrismLinux
+import PrismRecovery
 import PrismStore
 import Synchronization
 

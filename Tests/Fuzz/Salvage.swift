@@ -1,7 +1,7 @@
 import Glibc
 import PrismSQLite
 
-@testable import PrismSalvage
+@testable import PrismRecovery
 @testable import PrismStore
 
 #if FUZZ

@@ -1,6 +1,7 @@
 import Glibc
 import PrismBase
 import PrismProtocol
+import PrismRecovery
 import PrismSQLite
 
 // The database or its folder was deleted or replaced while it was open.
@@ -40,7 +41,7 @@ extension DatabaseFile {
 
   private func attach(_ backup: UnlinkedDatabaseBackup) throws(SQLiteError) {
     try relock()
-    let foreign = try backup.takePlace(of: options.databasePath, unixMilliseconds: options.time.unixMilliseconds)
+    let foreign = try backup.takePlace(of: options.place, unixMilliseconds: options.time.unixMilliseconds)
     if let foreign { options.log.error("another file was in its place; it is set aside", ["file": foreign]) }
     self.backup = nil
     detach()
@@ -84,16 +85,16 @@ final class UnlinkedDatabaseBackup {
   /// Moves the copy, which is on the disk, to the database's place. A file of others there is set aside, and the rest of the
   /// old log removed.
   /// - Returns: the name of the file that was set aside; nil if no file was there.
-  func takePlace(of database: String, unixMilliseconds: Int64) throws(SQLiteError) -> String? {
+  func takePlace(of place: DatabasePlace, unixMilliseconds: Int64) throws(SQLiteError) -> String? {
     try backup.finish()
-    let foreign = "\(database).\(SetAside.Cause.foreign.rawValue)-\(unixMilliseconds)"
-    let isForeign = access(database, F_OK) == 0 && rename(database, foreign) == 0
-    if isForeign { rename(database + "-wal", foreign + "-wal") }
-    for suffix in ["-wal", "-shm"] { unlink(database + suffix) }
-    guard rename(path, database) == 0 else {
+    let foreign = place.freeName(SetAside.Cause.foreign.rawValue, unixMilliseconds: unixMilliseconds)
+    let isForeign = place.bytes != nil
+    if isForeign { place.move(to: foreign) }
+    for suffix in ["-wal", "-shm"] { unlink(place.path + suffix) }
+    guard rename(path, place.path) == 0 else {
       throw .inputOutput(String(cString: strerror(errno)), sql: "move the copy")
     }
-    SideFile.syncFolder(String(database[..<(database.lastIndex(of: "/") ?? database.startIndex)]))
-    return isForeign ? foreign : nil
+    SideFile.syncFolder(place.folder)
+    return isForeign ? place.path(of: foreign) : nil
   }
 }

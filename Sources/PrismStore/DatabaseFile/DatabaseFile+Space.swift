@@ -1,4 +1,3 @@
-import Glibc
 import PrismBase
 import PrismProtocol
 import PrismSQLite
@@ -55,16 +54,6 @@ extension DatabaseFile {
     checkpoints.begin(now: options.time.uptime)
     do { try opened().log.checkpoint() } catch { recover(from: error) }
     if cuts { open?.log.empty() }
-  }
-}
-
-extension StoreOptions {
-  /// Of the database and its log.
-  var databaseBytes: Int {
-    ["", "-wal"].reduce(0) { sum, suffix in
-      var facts = stat()
-      return stat(databasePath + suffix, &facts) == 0 ? sum + Int(facts.st_size) : sum
-    }
   }
 }
 

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismProtocol
+import PrismRecovery
 import PrismSQLite
 
 /// The store's file in the state folder: opened, opened again after a failure, brought back after others deleted it, and kept
@@ -239,7 +240,7 @@ final class DatabaseFile {
       } else {
         let isOfMemory = MemoryDatabase.isRemoved(for: error, memory, open, options)
         detach()
-        try reopen(damagedBy: error.isCorruption && !isOfMemory ? error : nil)
+        try reopen(damagedBy: options.place.isDamage(error) && !isOfMemory ? error : nil)
       }
     } catch {
       detach()

@@ -1,7 +1,7 @@
 import Glibc
 import PrismBase
+import PrismRecovery
 import PrismSQLite
-import PrismSalvage
 
 /// Opens the database in any state that it is in. If there is no database, it makes one; an older one becomes one of
 /// the newest version. A damaged one is set aside for a new one, which takes over the rows that can be read.
@@ -19,9 +19,9 @@ struct DatabaseOpening {
   /// The state that this process kept, if it had the database open before.
   var remembered: Adoption.Remembered?
   /// How the starts before ended. If this process had the database open before, no start died.
-  var start = StartHistory.Start(isSameBoot: true)
+  var start = StartHistory.Start.again
   private var contentsPath: String { options.databasePath + TableOfContents.suffix }
-  private var logPath: String { options.databasePath + "-wal" }
+  private var place: DatabasePlace { options.place }
   private var aside: SetAside { SetAside(options) }
 
   init(_ options: StoreOptions, _ health: HealthState) { (self.options, self.health) = (options, health) }
@@ -32,26 +32,32 @@ struct DatabaseOpening {
     let opened = try openAsPlanned()
     for old in aside.prune() {
       options.log.warning(
-        "an old database whose reports are all in the new one is deleted", ["file": options.folder + "/" + old])
+        "an old database whose reports are all in the new one is deleted", ["file": place.path(of: old)])
     }
-    noteLeftBehind(opened.state.salvage)
+    let left = aside.noteLeftBehind(opened.state.salvage, health)
+    if !left.isEmpty && remembered == nil {
+      options.log.error(
+        "databases that were set aside hold reports that are not brought over: look at them with "
+          + "`sqlite3 FILE .recover`, then delete them",
+        ["files": left.joined(separator: " "), "folder": options.folder])
+    }
     return opened
   }
 
   private func openAsPlanned() throws(SQLiteError) -> Opened {
-    if let name = aside.pending()?.name { return try openWithAdoption(name, reading: reading) }
+    if let name = aside.pending()?.name { return try openWithAdoption(name) }
     do throws(SQLiteError) {
       try mendLog()
-      if case .aside = start.attempt, access(options.databasePath, F_OK) == 0 { return try openWithout() }
+      if start.aside != nil, place.bytes != nil {
+        return try replace(
+          .corrupt, .deaths, "\(start.deaths) starts died before they were ready",
+          "the database may be why starts die: it is set aside, and what can be read of it is brought into a new one")
+      }
       return try openFile()
     } catch {
-      guard isFilesFault(error) else { throw error }
+      guard place.isFault(error) else { throw error }
       return try replace(for: error.description)
     }
-  }
-
-  private var reading: StartHistory.Reading {
-    if case .aside(let reading) = start.attempt { reading } else { .everything }
   }
 
   /// Makes good what a start before was killed in, and puts a database back that was set aside for deaths which went on.
@@ -59,14 +65,14 @@ struct DatabaseOpening {
     guard let intent = aside.pending() else { return }
     switch intent.direction {
     case .back: aside.finishBack(intent.name)
-    case .deaths where start.attempt == .inPlace: try putBack(intent.name)
-    case .deaths, .damaged: aside.finish(intent.name)
+    case .deaths where start.aside == nil: try putBack(intent.name)
+    case .deaths, .damaged: place.move(to: intent.name)
     }
   }
 
   /// While a move away is noted, nothing was stored in the new database.
   private func putBack(_ name: String) throws(SQLiteError) {
-    aside.finish(name)
+    place.move(to: name)
     guard try !holdsAnything else { return aside.done() }
     aside.putBack(name)
     options.log.warning(
@@ -77,7 +83,7 @@ struct DatabaseOpening {
   /// The note of the move was removed before anything was stored, and may have come back with a loss of power.
   private var holdsAnything: Bool {
     get throws(SQLiteError) {
-      guard access(options.databasePath, F_OK) == 0 else { return false }
+      guard place.bytes != nil else { return false }
       do throws(SQLiteError) {
         return try StoreDatabase(options).connection.firstInt("SELECT count(*) FROM namespaces") ?? 0 > 0
       } catch {
@@ -90,50 +96,30 @@ struct DatabaseOpening {
   /// Sets the database aside, with any content, and begins a new one.
   func replace(for cause: String) throws(SQLiteError) -> Opened {
     let source = SalvageSource(path: options.databasePath)
-    if source?.database.isOfThisKind == false {
-      return try replace(
-        .foreign, .damaged, cause,
-        "prism.db is not a database of prism's: it is set aside and a new one begun; look at who put it there")
-    }
+    let isForeign = source?.database.isOfThisKind == false
     return try replace(
-      .corrupt, .damaged, cause,
-      "the database is damaged: it is set aside, and what can be read of it is brought into a new one")
-  }
-
-  /// Starts die again and again before they serve: the database may be the reason.
-  private func openWithout() throws(SQLiteError) -> Opened {
-    try replace(
-      .corrupt, .deaths, "\(start.deaths) starts died before they were ready",
-      "the database may be why starts die: it is set aside, and what can be read of it is brought into a new one")
+      isForeign ? .foreign : .corrupt, .damaged, cause,
+      isForeign
+        ? "prism.db is not a database of prism's: it is set aside and a new one begun; look at who put it there"
+        : "the database is damaged: it is set aside, and what can be read of it is brought into a new one")
   }
 
   private func replace(
-    _ kind: SetAside.Cause, _ direction: SetAside.Intent.Direction, _ cause: String, _ message: String
+    _ kind: SetAside.Cause, _ direction: SetAside.Direction, _ cause: String, _ message: String
   ) throws(SQLiteError) -> Opened {
     let name = aside.begin(kind, direction, unixMilliseconds: options.time.unixMilliseconds)
-    aside.finish(name)
     health.wasSetAside(cause)
-    options.log.error(message, ["cause": cause, "set_aside": options.folder + "/" + name])
-    return try openWithAdoption(name, reading: reading)
-  }
-
-  /// Databases that hold reports which are not in this one.
-  private func noteLeftBehind(_ salvage: SalvageProgress) {
-    let left = aside.leftBehind(besides: salvage.files.map(\.name))
-    health.note { $0.leftBehind = left }
-    if !left.isEmpty && remembered == nil {
-      options.log.error(
-        "databases that were set aside hold reports that are not brought over: look at them with "
-          + "`sqlite3 FILE .recover`, then delete them",
-        ["files": left.joined(separator: " "), "folder": options.folder])
-    }
+    options.log.error(message, ["cause": cause, "set_aside": place.path(of: name)])
+    return try openWithAdoption(name)
   }
 
   // MARK: A sound file
 
   private func openFile() throws(SQLiteError) -> Opened {
     let before = TableOfContents(path: contentsPath)
-    if before != nil && remembered == nil && aside.pending() == nil { try expectFile() }
+    if before != nil, remembered == nil, aside.pending() == nil, try !place.isThere() {
+      options.log.warning("the database was removed while prismd did not run; a new one is begun")
+    }
     let database = try StoreDatabase(options)
     try SchemaVersion.check(database.connection)
     try StoreSchema.migrate(database.connection)
@@ -165,67 +151,42 @@ struct DatabaseOpening {
       begin: max(options.time.unixMilliseconds, newest ?? 0))
   }
 
-  /// There was a database. - Throws: `invalidContent` where it was emptied.
-  private func expectFile() throws(SQLiteError) {
-    var facts = stat()
-    guard stat(options.databasePath, &facts) == 0 else {
-      return options.log.warning("the database was removed while prismd did not run; a new one is begun")
-    }
-    // Its log is whole, maybe; SQLite deletes the log of an empty database without a word.
-    if facts.st_size == 0 { throw .invalidContent }
-  }
-
-  /// Cuts off what SQLite would not read of the log, so that it is not taken for anything once commits stand before it.
-  /// With full durability only the last commit can be torn, and only by a loss of power. - Throws: `damagedLog`.
   private func mendLog() throws(SQLiteError) {
-    guard options.durability == .full, let log = WriteAheadLog(path: logPath) else { return }
-    guard log.commitsBehindDamage <= (start.isSameBoot ? 0 : 1) else { throw .damagedLog }
+    guard options.durability == .full, let log = try place.soundLog(isSameBoot: start.isSameBoot) else { return }
     if log.hasDamagedFrame && remembered == nil {
-      options.log.warning(
-        "the last commit in the log is not whole and is left out: it was being written when the last run ended, or, if it "
-          + "had been answered, it was damaged since")
+      options.log.warning(WriteAheadLog.tornWarning)
       health.note { $0.cause = "the last commit in the log was not whole" }
     }
-    guard let end = log.soundEnd, end < log.fileBytes, log.hasDamagedFrame else { return }
-    guard truncate(logPath, off_t(end)) == 0 else {
-      throw SQLiteError.inputOutput(String(cString: strerror(errno)), sql: "cut the log")
-    }
-  }
-
-  /// Whether a sound file can't cause this error.
-  private func isFilesFault(_ error: SQLiteError) -> Bool {
-    if error.newerVersion != nil || error.isEnvironment { return false }
-    return !error.isReadOnly || access(options.databasePath, W_OK) == 0 && access(options.folder, W_OK) == 0
+    try place.cut(log)
   }
 
   // MARK: A damaged one
 
-  private func openWithAdoption(_ name: String, reading: StartHistory.Reading) throws(SQLiteError) -> Opened {
+  private func openWithAdoption(_ name: String) throws(SQLiteError) -> Opened {
     _ = try openFile()
     do throws(SQLiteError) {
-      let outcome = try adopt(name, reading)
-      tell(outcome, name)
+      tell(try adopt(name), name)
     } catch {
-      guard isFilesFault(error) else { throw error }
+      guard place.isFault(error) else { throw error }
       options.log.error(
         "what was set aside can't be brought over; look at it with `sqlite3 FILE .recover`",
-        ["file": options.folder + "/" + name, "cause": error.description])
+        ["file": place.path(of: name), "cause": error.description])
     }
     aside.done()
     return try openFile()
   }
 
-  private func adopt(_ name: String, _ reading: StartHistory.Reading) throws(SQLiteError) -> Adoption.Outcome {
+  private func adopt(_ name: String) throws(SQLiteError) -> Adoption.Outcome {
     let connection = try StoreDatabase(options).connection
     // It knows namespaces: killed after its adoption, before the mark of it was removed.
     guard try connection.firstInt("SELECT count(*) FROM namespaces") == 0 else { return Adoption.Outcome() }
     var unknown = Adoption.Outcome()
     unknown.isLossUnknown = true
-    if reading == .nothing { return unknown }
-    guard let source = SalvageSource(path: options.folder + "/" + name), source.database.isOfThisKind else {
+    if start.aside == .nothing { return unknown }
+    guard let source = SalvageSource(path: place.path(of: name)), source.database.isOfThisKind else {
       return Adoption.Outcome()
     }
-    if reading == .counts { return try Adoption.runForCounts(source, into: connection) }
+    if start.aside == .counts { return try Adoption.runForCounts(source, into: connection) }
     return try Adoption.run(source, name: name, into: connection, remembered: remembered)
   }
 

@@ -1,6 +1,6 @@
 import PrismProtocol
+import PrismRecovery
 import PrismSQLite
-import PrismSalvage
 
 /// Takes over into a new database what a damaged one says besides its waiting rows: names, contexts, the ledger, packets in
 /// flight with their rows, dead letters. One transaction; the waiting rows follow while the store serves.

@@ -1,5 +1,5 @@
+import PrismRecovery
 import PrismSQLite
-import PrismSalvage
 
 /// A damaged database of the store's: its whole records, and what was noted beside it.
 final class SalvageSource {

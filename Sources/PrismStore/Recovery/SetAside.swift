@@ -1,5 +1,5 @@
-import Glibc
 import PrismBase
+import PrismRecovery
 
 /// Moves a database that can't be used out of the way, and back.
 ///
@@ -9,143 +9,91 @@ import PrismBase
 struct SetAside {
   /// How a file came to be set aside; part of its name.
   enum Cause: String {
+    /// It holds reports that are not in the new database.
     case corrupt
     /// Not a database of the store's.
     case foreign
+    /// Its reports are all in the new database.
+    case salvaged
   }
 
-  /// The move that is under way.
-  struct Intent: Equatable {
-    enum Direction: String {
-      /// Away, because SQLite can't use it.
-      case damaged
-      /// Away, because starts died.
-      case deaths
-      /// Back in its place, where nothing is.
-      case back
-    }
-
-    /// In the folder.
-    var name: String
-    var direction: Direction
+  enum Direction: String {
+    /// Away, because SQLite can't use it.
+    case damaged
+    /// Away, because starts died.
+    case deaths
+    /// Back in its place, where nothing is.
+    case back
   }
 
   /// Older ones that hold nothing more are deleted when another is set aside.
-  static let filesMax = 3
-  /// Begins the names of databases of the store's that hold reports which are not in the new one.
-  static let corruptPrefix = "prism.db.\(Cause.corrupt.rawValue)-"
-  /// Begins the names of those whose reports are all in the new one.
-  static let salvagedPrefix = "prism.db.salvaged-"
-  private static let foreignPrefix = "prism.db.\(Cause.foreign.rawValue)-"
-  /// Of the files that go with a database.
-  private static let companions = ["-wal", "-shm", TableOfContents.suffix]
+  private static let filesMax = 3
 
-  let folder: String
-  private let path: String
+  let place: DatabasePlace
   private let onMove: (@Sendable () -> Void)?
-  private var intentPath: String { folder + "/prism.db.adopt" }
+  private var intentPath: String { place.path + ".adopt" }
 
-  init(_ options: StoreOptions) {
-    (folder, path, onMove) = (options.folder, options.databasePath, options.onMove)
-  }
+  init(_ options: StoreOptions) { (place, onMove) = (options.place, options.onMove) }
 
-  /// nil: nothing is being moved.
-  func pending() -> Intent? {
+  /// The move that is under way; nil: nothing is being moved.
+  func pending() -> (name: String, direction: Direction)? {
     guard let words = SideFile.text(intentPath)?.split(whereSeparator: \.isWhitespace).map({ String($0) }),
       let name = words.first, name.hasPrefix("prism.db."), !name.contains("/")
     else { return nil }
-    let direction = words.count > 1 ? Intent.Direction(rawValue: words[1]) : nil
-    return Intent(name: name, direction: direction ?? .damaged)
+    return (name, words.dropFirst().first.flatMap { Direction(rawValue: $0) } ?? .damaged)
   }
 
-  /// Begins to move the database away; `finish` does it.
-  /// - Returns: its new name, in the folder.
-  func begin(_ cause: Cause, _ direction: Intent.Direction, unixMilliseconds: Int64) -> String {
-    var time = unixMilliseconds
-    func name() -> String { "prism.db.\(cause.rawValue)-\(time)" }
-    while access(folder + "/" + name(), F_OK) == 0 { time += 1 }
-    let name = name()
-    note(Intent(name: name, direction: direction))
+  /// Moves the database away. - Returns: its new name, in the folder.
+  func begin(_ cause: Cause, _ direction: Direction, unixMilliseconds: Int64) -> String {
+    let name = place.freeName(cause.rawValue, unixMilliseconds: unixMilliseconds)
+    note(name, direction)
+    place.move(to: name)
     return name
   }
 
-  private func note(_ intent: Intent) {
-    SideFile.write("\(intent.name) \(intent.direction.rawValue)\n", to: intentPath)
-    onMove?()
-  }
-
-  /// Moves what has not been moved yet. Again is harmless.
-  func finish(_ name: String) {
-    let target = folder + "/" + name
-    // The log first: without its database it is of no use to anybody, and would be deleted as a left-over.
-    guard access(target, F_OK) != 0 else { return }
-    for suffix in ["-wal", TableOfContents.suffix, ""] { move(path + suffix, to: target + suffix) }
-    unlink(path + "-shm")
-    SideFile.syncFolder(folder)
-  }
-
-  private func move(_ source: String, to target: String) {
-    guard access(source, F_OK) == 0 else { return }
-    rename(source, target)
+  private func note(_ name: String, _ direction: Direction) {
+    SideFile.write("\(name) \(direction.rawValue)\n", to: intentPath)
     onMove?()
   }
 
   /// Puts a database back that was set aside. The one in its place is deleted: it holds nothing.
   func putBack(_ name: String) {
     // Before the intent says so: from then on a log beside the path is the one that was put back.
-    for suffix in [""] + Self.companions {
-      unlink(path + suffix)
-      onMove?()
-    }
-    SideFile.syncFolder(folder)
-    note(Intent(name: name, direction: .back))
+    place.remove(place.name)
+    note(name, .back)
     finishBack(name)
   }
 
   /// Moves back what has not been moved yet. Again is harmless.
   func finishBack(_ name: String) {
-    let source = folder + "/" + name
-    for suffix in ["-wal", TableOfContents.suffix, ""] { move(source + suffix, to: path + suffix) }
+    place.moveBack(name)
     done()
   }
 
   /// The new database knows all that it has to bring over, or the old one is back.
   func done() {
-    SideFile.syncFolder(folder)
-    unlink(intentPath)
+    SideFile.syncFolder(place.folder)
+    SideFile.remove(intentPath)
     onMove?()
-    SideFile.syncFolder(folder)
+    SideFile.syncFolder(place.folder)
   }
 
   /// All reports of these are in the new database.
   func markSalvaged(_ names: [String]) {
-    for name in names where name.hasPrefix(Self.corruptPrefix) {
-      let new = Self.salvagedPrefix + name.dropFirst(Self.corruptPrefix.count)
-      for suffix in [""] + Self.companions { rename("\(folder)/\(name)\(suffix)", "\(folder)/\(new)\(suffix)") }
-    }
+    for name in names { place.rename(name, from: Cause.corrupt.rawValue, to: Cause.salvaged.rawValue) }
   }
 
-  /// Databases that hold reports which nothing brings over, but for those in `known`.
-  func leftBehind(besides known: [String]) -> [String] {
-    databases { $0.hasPrefix(Self.corruptPrefix) }.filter { !known.contains($0) }
+  /// Notes, for `status`, which databases hold reports that nothing brings over. - Returns: these.
+  @discardableResult func noteLeftBehind(_ salvage: SalvageProgress, _ health: HealthState) -> [String] {
+    let left = place.aside(Cause.corrupt.rawValue).map(\.name).filter { !salvage.files.map(\.name).contains($0) }
+    if health.current.leftBehind != left { health.note { $0.leftBehind = left } }
+    return left
   }
 
   /// Deletes the oldest beyond `filesMax` of those that hold no report that is not in the new database.
   func prune() -> [String] {
-    let names = databases { $0.hasPrefix(Self.salvagedPrefix) || $0.hasPrefix(Self.foreignPrefix) }
-    let old = Array(names.dropLast(Self.filesMax))
-    for name in old {
-      for suffix in [""] + Self.companions { unlink("\(folder)/\(name)\(suffix)") }
-    }
+    let old = place.aside(Cause.salvaged.rawValue, Cause.foreign.rawValue).dropLast(Self.filesMax).map(\.name)
+    for name in old { place.remove(name) }
     return old
   }
-
-  /// The oldest first.
-  private func databases(_ isWanted: (String) -> Bool) -> [String] {
-    SideFile.names(in: folder)
-      .filter { name in isWanted(name) && Self.companions.allSatisfy { !name.hasSuffix($0) } }
-      .sorted { Self.time($0) < Self.time($1) }
-  }
-
-  private static func time(_ name: String) -> Int64 { name.split(separator: "-").last.flatMap { Int64($0) } ?? 0 }
 }

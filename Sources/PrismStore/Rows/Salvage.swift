@@ -1,7 +1,7 @@
 import PrismBase
 import PrismProtocol
+import PrismRecovery
 import PrismSQLite
-import PrismSalvage
 
 /// Brings over the rows that waited in databases which were set aside, slice by slice, while reports are taken and sent.
 struct Salvage: PlainOperations {
@@ -173,10 +173,7 @@ extension DatabaseFile {
   }
 
   /// Which set-aside databases hold reports that nothing brings over, for `status`.
-  func noteLeftBehind() {
-    let left = SetAside(options).leftBehind(besides: memory.state.salvage.files.map(\.name))
-    if health.current.leftBehind != left { health.note { $0.leftBehind = left } }
-  }
+  func noteLeftBehind() { SetAside(options).noteLeftBehind(memory.state.salvage, health) }
 
   /// How many rows are still to be brought over, for `status`.
   func noteAwaited() {

@@ -129,7 +129,6 @@ enum SchemaVersion {
 extension SQLiteError {
   /// The structure is sound, but a value was changed: its checksum fails, or it contradicts another.
   static let invalidContent = SQLiteError.corrupt("the database has content that prism never writes")
-  static let damagedLog = SQLiteError.corrupt("the write-ahead log is damaged before its end")
   /// The file was replaced by another database of prism's.
   static let otherDatabase = SQLiteError(
     code: -2, message: "another database of prism's was put in the place of ours: restart prismd to use it")

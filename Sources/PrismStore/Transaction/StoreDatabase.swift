@@ -4,7 +4,7 @@ import PrismSQLite
 
 /// The store's file: its one connection, set up as the store needs it, and its prepared statements.
 final class StoreDatabase {
-  private static let pageBytes = 4096
+  static let pageBytes = 4096
 
   let connection: SQLiteConnection
   let log: WriteAheadLogMonitor

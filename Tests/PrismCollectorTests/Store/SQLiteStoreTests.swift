@@ -192,6 +192,74 @@ struct SQLiteStoreTests {
   }
 
   @Test(
+    "three starts that die set the database aside, and nothing is lost; if those die that read it, it is left unread",
+    arguments: [2, 3, 11])
+  func diedStarts(deaths: Int) async throws {
+    let rig = StoreRig()
+    let packet = try StoreRig.packet([1])
+    var store = try rig.sqlite()
+    _ = try await store.take(packet)
+    await store.close()
+    let boot = try String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
+    let starts = (1...deaths).map { "start \(rig.time.unixMilliseconds - Int64($0) * 1000)\n" }.joined()
+    try "boot \(boot)log \(boot)\(starts)".write(
+      toFile: rig.path + "/collector.run", atomically: true, encoding: .utf8)
+    store = try rig.sqlite()
+    #expect(rig.names.contains { $0.contains("damaged-") } == (deaths >= 3))
+    #expect(rig.logged.contains { $0.contains("\(deaths) starts died before") } == (deaths >= 3))
+    try await Self.maintain(store)
+    let isRead = deaths < 11
+    #expect(try await store.numbers() == (isRead ? [1] : []))
+    #expect(try await store.take(packet) == (isRead ? .duplicate : .stored(chainIsBroken: false)))
+    await store.close()
+    // The deaths are over.
+    store = try rig.sqlite()
+    #expect(try await store.numbers() == [1])
+    #expect(rig.names.count { $0.contains("damaged-") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") } <= 1)
+    await store.close()
+  }
+
+  @Test("a bit in the head that lets SQLite only read the file is damage: packets are taken, and no report is lost")
+  func readOnlyHead() async throws {
+    let rig = StoreRig()
+    var store = try rig.sqlite()
+    _ = try await store.take(StoreRig.packet([1]))
+    await store.close()
+    let file = open(rig.path + "/collector.db", O_RDWR | O_CLOEXEC)
+    #expect(pwrite(file, [UInt8(10)], 1, 18) == 1)
+    close(file)
+    store = try rig.sqlite()
+    _ = try? await store.take(StoreRig.packet([2]))
+    #expect(try await store.take(StoreRig.packet([3])) == .stored(chainIsBroken: false))
+    try await Self.maintain(store)
+    #expect(try await Set(store.numbers()).isSuperset(of: [1, 3]))
+    #expect(rig.names.contains { $0.contains("damaged-") } && store.failure == nil)
+    await store.close()
+  }
+
+  @Test("a log whose database was brought over and deleted takes no other one away; an interrupted move is finished")
+  func logWithoutDatabase() async throws {
+    let rig = StoreRig()
+    var store = try rig.sqlite()
+    let packet = try StoreRig.packet([1])
+    _ = try await store.take(packet)
+    await store.close()
+    try rig.ruin()
+    let log = rig.path + "/collector.db.damaged-5-wal"
+    try String(repeating: "x", count: 10_000).write(toFile: log, atomically: true, encoding: .utf8)
+    store = try rig.sqlite()
+    #expect(rig.names.contains("collector.db.damaged-5") && !rig.names.contains("collector.db.damaged-5-wal-wal"))
+    try await Self.maintain(store)
+    _ = try await store.take(packet)
+    await store.close()
+    unlink(rig.path + "/collector.db.damaged-5")
+    store = try rig.sqlite()
+    #expect(try await store.take(packet) == .duplicate)
+    #expect(!rig.names.contains("collector.db.damaged-5") && rig.names.contains("collector.db.damaged-5-wal"))
+    await store.close()
+  }
+
+  @Test(
     "a large database is checked while packets are taken: a damaged one is set aside and brought over, a sound one stays",
     arguments: [true, false])
   func checkedLater(isDamaged: Bool) async throws {

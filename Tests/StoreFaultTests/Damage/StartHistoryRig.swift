@@ -1,6 +1,7 @@
 import CFaultVFS
 import PrismBase
 import PrismProtocol
+import PrismRecovery
 import PrismStore
 import PrismTestSupport
 

@@ -35,8 +35,10 @@ extension StoreFaults {
       await store.close()
     }
 
-    @Test("an emptied database whose log is there, which SQLite would throw away, is set aside with its log, loudly")
-    func emptiedBesideItsLog() async throws {
+    @Test(
+      "a database that was emptied or deleted beside its log, which SQLite would throw away, is set aside with its log, loudly",
+      arguments: [false, true])
+    func emptiedBesideItsLog(isDeleted: Bool) async throws {
       let rig = DamagedStore()
       do {
         let store = try await rig.open()
@@ -45,13 +47,34 @@ extension StoreFaults {
         await store.close()
         rig.folder.restoreKilled()
       }
-      try #require(truncate(rig.folder.path + "/prism.db", 0) == 0)
+      let path = rig.folder.path + "/prism.db"
+      try #require(isDeleted ? unlink(path) == 0 : truncate(path, 0) == 0)
       let store = try await rig.open()
       #expect(store.health.setAside == 1)
       while try await store.maintain() {}
       let held = try await rig.held(store)
       let lost = rig.stored.subtracting(rig.delivered).subtracting(held.compactMap { $0 }).count
       #expect(try await rig.corruptCount(store) >= lost && !held.contains(nil))
+      await store.close()
+    }
+
+    @Test("a bit in the head that lets SQLite only read the file is damage: it is set aside, and nothing is lost")
+    func readOnlyHead() async throws {
+      let rig = DamagedStore()
+      do {
+        let store = try await rig.open()
+        try await rig.fill(store)
+        await store.close()
+      }
+      var random = SeededRandom(seed: 1)
+      FileDamage.flip(at: 18, bit: 3).apply(to: rig.folder.path + "/prism.db", using: &random)
+      let store = try await rig.open()
+      for _ in 0..<2 { _ = await rig.append(store, 3) }
+      while try await store.maintain() {}
+      #expect(store.health.setAside == 1)
+      let held = try await rig.held(store)
+      #expect(Set(held.compactMap { $0 }) == rig.stored.subtracting(rig.delivered) && !held.contains(nil))
+      #expect(await rig.append(store, 1))
       await store.close()
     }
 

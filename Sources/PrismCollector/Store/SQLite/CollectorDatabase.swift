@@ -1,4 +1,5 @@
 import PrismBase
+import PrismRecovery
 import PrismSQL
 import PrismSQLite
 
@@ -8,6 +9,8 @@ struct CollectorDatabase {
 
   private let options: SQLitePacketStore.Options
   private let files: DatabaseFiles
+  private let marker: StartMarker
+  private var start = StartHistory.Start.again
   /// nil: it was closed after a failure, or for good.
   private var open: PacketDatabase?
   private var service = ServiceTime()
@@ -26,11 +29,9 @@ struct CollectorDatabase {
   init(
     _ files: DatabaseFiles, _ options: SQLitePacketStore.Options, _ source: SQLiteSource, _ damaged: DamagedBlocks
   ) {
-    (self.files, self.options, self.source) = (files, options, source)
+    (self.files, self.options, self.source, marker) = (files, options, source, files.marker)
     merging = StoreReader(source, label: "merging", damaged)
   }
-
-  var isOpen: Bool { open != nil }
 
   // MARK: Opening
 
@@ -39,11 +40,19 @@ struct CollectorDatabase {
   /// - Returns: whether it is so large that its check is left for later.
   /// - Throws: `damagedAgain`; then the next use tries again.
   mutating func openAtStart() throws(SQLiteError) -> Bool {
-    let wasClean = files.wasClean == true
-    let opened = try opening.open(isChecked: true)
-    open = opened.database
-    try begin(opened.database)
-    return opened.isLeftUnchecked && !wasClean
+    start = marker.begin(unixMilliseconds: options.time.unixMilliseconds)
+    let isCertain = start.hasOpened && start.wasClean
+    do throws(SQLiteError) {
+      let opened = try opening.open(isChecked: true)
+      open = opened.database
+      try begin(opened.database)
+      return opened.isLeftUnchecked && !isCertain
+    } catch {
+      // A start that ends by itself, or goes on without the database, is not a crash.
+      marker.stop()
+      start.deaths = 0
+      throw error
+    }
   }
 
   mutating func opened() throws(SQLiteError) -> PacketDatabase {
@@ -63,7 +72,9 @@ struct CollectorDatabase {
   /// The first database of this process.
   private mutating func begin(_ database: PacketDatabase) throws(SQLiteError) {
     files.protect()
-    files.markRunning()
+    marker.logIsWhole()
+    marker.ready()
+    start = .again
     service = try SQLiteError.only { try ServiceTime(of: database, now: options.time.uptime) }
     newestReport = database.nextReport - 1
     hasBegun = true
@@ -72,7 +83,8 @@ struct CollectorDatabase {
   private var opening: DatabaseOpening {
     DatabaseOpening(
       files: files, vfs: options.vfs, time: options.time, log: options.log,
-      checkedAtOnceBytesMax: options.checkedAtOnceBytesMax, newestReport: newestReport, servedSeconds: servedSeconds)
+      checkedAtOnceBytesMax: options.checkedAtOnceBytesMax, start: start, newestReport: newestReport,
+      servedSeconds: servedSeconds)
   }
 
   // MARK: Using
@@ -120,6 +132,7 @@ struct CollectorDatabase {
     guard let open else { return }
     try? open.statements.set(ServiceTime.fact, servedSeconds)
     self.open = nil
+    marker.end()
   }
 }
 

@@ -1,7 +1,7 @@
 import PrismBase
+import PrismRecovery
 import PrismSQL
 import PrismSQLite
-import PrismSalvage
 
 /// Opens `collector.db` in any state that it is in. One that can't be used is set aside, and a new one begun. The new
 /// one knows the packet ids of the old one before it takes a packet; the reports are brought over later, in slices.
@@ -18,6 +18,8 @@ struct DatabaseOpening {
   let log: Logger
   /// A larger file is checked while packets are taken.
   let checkedAtOnceBytesMax: Int
+  /// How the starts before ended. If this process had the database open before, no start died.
+  let start: StartHistory.Start
   /// The state that this process kept of the database that it had open.
   var newestReport: Int64 = 0
   var servedSeconds: Int64 = 0
@@ -26,53 +28,39 @@ struct DatabaseOpening {
   /// - Throws: `damagedAgain`; what is not the file's fault.
   func open(isChecked: Bool) throws(SQLiteError) -> (database: PacketDatabase, isLeftUnchecked: Bool) {
     files.finishSettingAside()
-    // The first run of all may end within its first commit: nothing was in it.
-    if files.isEmptied && files.wasClean != nil { return (try replace(for: "the file is empty"), false) }
-    if !files.isThere && files.wasClean != nil {
-      log.warning("the collector's database was removed since the last run; a new one is begun", ["path": files.path])
-    }
-    if let fault = logFault(isFirst: isChecked) { return (try replace(for: fault), false) }
-    let isLarge = files.bytes > checkedAtOnceBytesMax
     do throws(SQLiteError) {
-      if files.isThere { try Self.hasTables(files.path, vfs) }
-      if isChecked && files.isThere && !isLarge, let found = try check.run().first { throw SQLiteError.corrupt(found) }
+      // The first run of all may end within its first commit: nothing was in it.
+      if start.hasOpened, try !files.place.isThere() {
+        log.warning("the collector's database was removed since the last run; a new one is begun", ["path": files.path])
+      }
+      let bytes = files.place.bytes
+      let isLarge = bytes ?? 0 > checkedAtOnceBytesMax
+      if bytes != nil {
+        if start.aside != nil { throw .corrupt("\(start.deaths) starts died before they were ready") }
+        let read = try files.place.soundLog(isSameBoot: start.isSameBoot)
+        if read?.hasDamagedFrame == true && isChecked { log.warning(WriteAheadLog.tornWarning) }
+        try Self.hasTables(files.path, vfs)
+        let faults = isChecked && !isLarge ? try IntegrityCheck(path: files.path, vfs: vfs).run() : []
+        if let found = faults.first { throw .corrupt(found) }
+      }
       let database = try PacketDatabase(path: files.path, vfs: vfs)
-      try database.connection.settleLog(path: files.path, pageBytes: PacketSchema.pageBytes)
+      try files.place.settleLog(database.connection)
       try SQLiteError.only { try adoptAside(into: database) }
-      try Self.compareNewestIDs(database.connection)
-      try Self.compareStreams(database.connection)
+      try Self.compareIndexes(database.connection)
       return (database, isChecked && isLarge)
     } catch {
-      // SQLITE_ERROR: the schema does not fit this program's statements.
-      guard error.isDamage || error.isStatementError else { throw error }
+      guard files.place.isFault(error) else { throw error }
       return (try replace(for: error.description), false)
     }
-  }
-
-  /// Reads the log before SQLite does, which ends at the first frame that is damaged and would leave out the commits
-  /// behind it without a word. Each commit is synced before the next begins, so a loss of power tears the last one only.
-  /// - Returns: the fault; nil: SQLite reads all of it that was answered.
-  private func logFault(isFirst: Bool) -> String? {
-    guard files.isThere, let read = WriteAheadLog(path: files.path + "-wal", pageBytes: PacketSchema.pageBytes) else {
-      return nil
-    }
-    guard read.commitsBehindDamage > (files.isSameBoot ? 0 : 1) else {
-      if read.hasDamagedFrame && isFirst {
-        log.warning(
-          "the last commit in the log is not whole and is left out: it was being written when the last run ended, or, if it "
-            + "had been answered, it was damaged since")
-      }
-      return nil
-    }
-    return "its log is damaged before \(read.commitsBehindDamage) whole commits"
   }
 
   /// Sets the database aside and begins another. - Throws: `damagedAgain`: then nothing was done.
   func replace(for reason: String) throws(SQLiteError) -> PacketDatabase {
     let now = time.unixMilliseconds
-    let lately = files.damagedTimes.count { abs(now - $0) < Self.replacedWithinMilliseconds }
-    if lately >= Self.replacedMax { throw .damagedAgain(reason, times: lately + 1, folder: files.folder) }
-    let name = files.setAside(unixMilliseconds: now)
+    let lately = files.asides.count { abs(now - $0.unixMilliseconds) < Self.replacedWithinMilliseconds }
+    if lately >= Self.replacedMax { throw .damagedAgain(reason, times: lately + 1, folder: files.place.folder) }
+    let name = files.place.freeName(DatabaseFiles.aside, unixMilliseconds: now)
+    files.place.move(to: name)
     log.error(
       "the collector's database is damaged: it is set aside, and what can be read is brought over",
       ["cause": reason, "set_aside": files.path(of: name)])
@@ -114,55 +102,39 @@ struct DatabaseOpening {
     )
   }
 
-  /// Compares the newest packet ids with their index: those that a sender may send again after a restart. SQLite's check does not,
-  /// and a packet whose id is not found in the index is stored again. - Throws: damage, if they differ.
-  private static func compareNewestIDs(_ connection: SQLiteConnection) throws(SQLiteError) {
-    let differing = try connection.firstInt(
-      """
-      SELECT t.id FROM (SELECT id, stream, packet FROM packets NOT INDEXED ORDER BY id DESC LIMIT \(comparedIDs)) t
-      LEFT JOIN packets i INDEXED BY packets_name ON i.stream = t.stream AND i.packet = t.packet
-      WHERE i.id IS NOT t.id LIMIT 1
-      """)
-    if let differing { throw .corrupt("the id of packet \(differing) differs from its copy in the index packets_name") }
-  }
-
-  /// Compares the senders with their index: one that is not found in it would begin a new stream, which knows no packet.
-  /// - Throws: damage, if they differ.
-  private static func compareStreams(_ connection: SQLiteConnection) throws(SQLiteError) {
-    let differing = try connection.firstInt(
-      """
-      SELECT t.id FROM streams t NOT INDEXED LEFT JOIN streams i INDEXED BY streams_name
-        ON i.device = t.device AND i.namespace = t.namespace AND i.kind = t.kind
-      WHERE i.id IS NOT t.id LIMIT 1
-      """)
-    if let differing {
-      throw .corrupt("the name of stream \(differing) differs from its copy in the index streams_name")
+  /// Compares with their indexes what SQLite's check does not. A packet whose id is not found there is stored again: the
+  /// newest are those that a sender may send again after a restart. A sender who is not found begins a new stream, which
+  /// knows no packet. - Throws: damage, if they differ.
+  private static func compareIndexes(_ connection: SQLiteConnection) throws(SQLiteError) {
+    let newest = "(SELECT id, stream, packet FROM packets NOT INDEXED ORDER BY id DESC LIMIT \(comparedIDs)) t"
+    for (table, rows, columns) in [
+      ("packets", newest, ["stream", "packet"]), ("streams", "streams t NOT INDEXED", ["device", "namespace", "kind"]),
+    ] {
+      let isEqual = columns.map { "i.\($0) = t.\($0)" }.joined(separator: " AND ")
+      let copies = "\(table) i INDEXED BY \(table)_name ON \(isEqual)"
+      let differing = try connection.firstInt(
+        "SELECT t.id FROM \(rows) LEFT JOIN \(copies) WHERE i.id IS NOT t.id LIMIT 1")
+      if let differing { throw .corrupt("row \(differing) of \(table) differs from its copy in \(table)_name") }
     }
   }
-
-  private var check: IntegrityCheck { IntegrityCheck(path: files.path, vfs: vfs) }
 
   // MARK: What was set aside
 
   /// Takes over the packet ids of databases that were set aside and that this one knows nothing of.
   private func adoptAside(into database: PacketDatabase) throws {
-    for name in files.asideNames {
+    for (name, _) in files.asides {
       let known = try database.connection.firstInt("SELECT count(*) FROM imports WHERE file = '\(name)'")
       if known == 0 { try adopt(name, into: database) }
     }
   }
 
   private func adopt(_ name: String, into database: PacketDatabase) throws {
-    if let repair = LogRepair.run(database: files.path(of: name), pageBytes: PacketSchema.pageBytes) {
-      log.warning(
-        "the log of the database that was set aside is read over its damaged frames",
-        [
-          "file": name, "frames": String(repair.frames), "damaged": String(repair.damagedFrames),
-          "left_out": String(repair.missingFrames),
-        ])
-    }
     let source: DatabaseSource
-    do { source = try DatabaseSource(path: files.path(of: name)) } catch {
+    do throws(SQLiteError) {
+      if ![nil, .everything].contains(start.aside) { throw .corrupt("starts died that read it") }
+      repairLog(of: name)
+      source = try DatabaseSource(path: files.path(of: name))
+    } catch {
       log.error(
         "nothing can be read of the database that was set aside; packets that it had may be stored again",
         ["file": files.path(of: name), "cause": "\(error)"])
@@ -182,6 +154,16 @@ struct DatabaseOpening {
         : "packet ids of a database that was set aside can't be read: such a packet that is sent again before its reports are "
           + "brought over is stored again, and they are left out",
       ["file": name, "ids": String(ids), "unreadable": String(unreadable)])
+  }
+
+  private func repairLog(of name: String) {
+    guard let repair = LogRepair.run(database: files.path(of: name), pageBytes: PacketSchema.pageBytes) else { return }
+    log.warning(
+      "the log of the database that was set aside is read over its damaged frames",
+      [
+        "file": name, "frames": String(repair.frames), "damaged": String(repair.damagedFrames),
+        "left_out": String(repair.missingFrames),
+      ])
   }
 
   private func note(_ name: String, isDone: Bool, in database: PacketDatabase) throws {

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismRecovery
 import PrismSQL
 import PrismSQLite
 import Synchronization
@@ -80,12 +81,10 @@ actor SQLitePacketStore: ReadStore {
   func close() async {
     guard !isClosed else { return }
     isClosed = true
-    let wasOpen = database.isOpen
     // The connection that writes is the last one: it empties the log.
     await readers.close()
     await database.merging.close()
     database.close()
-    if wasOpen { files.markClean() }
     lock = nil
   }
 
@@ -225,7 +224,7 @@ actor SQLitePacketStore: ReadStore {
     database.letGo()
     maintenance = SQLiteMaintenance(files, options)
     if error.isRejection { return .rejected("SQLite \(error.code)") }
-    if error.isDamage {
+    if error.isDamage || files.place.isDamage(error) {
       replace(error.description)
       return .unavailable(database.refusal?.error.message ?? "its database was damaged and is replaced")
     }

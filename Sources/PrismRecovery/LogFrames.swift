@@ -1,5 +1,3 @@
-import Glibc
-
 /// The frames of a write-ahead log, one after the other, without SQLite.
 ///
 /// Format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
@@ -29,33 +27,28 @@ struct LogFrames {
   let isHeaderWhole: Bool
   let pageBytes: Int
   let salts: [UInt8]
-  let fileBytes: Int
-  private let descriptor: Int32
+  let file: RawFile
   private let isBigEndian: Bool
-  private let firstSeed: LogChecksum
   private var seed: LogChecksum
   private(set) var offset = Self.headerBytes
 
   var frameBytes: Int { Self.frameHeaderBytes + pageBytes }
 
   /// nil: there is no frame in it.
-  init?(_ descriptor: Int32, pageBytes: Int) {
-    (self.descriptor, self.pageBytes) = (descriptor, pageBytes)
-    guard let header = Self.read(descriptor, at: 0, Self.headerBytes),
-      let first = Self.read(descriptor, at: Self.headerBytes, Self.frameHeaderBytes + pageBytes)
+  init?(_ path: String, pageBytes: Int) {
+    guard let file = RawFile(path), let header = file.read(at: 0, Self.headerBytes),
+      let first = file.read(at: Self.headerBytes, Self.frameHeaderBytes + pageBytes)
     else { return nil }
+    (self.file, self.pageBytes) = (file, pageBytes)
     isHeaderWhole = Self.isWhole(header, pageBytes: pageBytes)
     salts = Array(isHeaderWhole ? header[16..<24] : first[8..<16])
     isBigEndian = isHeaderWhole && header[3] & 1 == 1
-    firstSeed = LogChecksum(header, at: 24)
-    seed = firstSeed
-    var facts = stat()
-    fileBytes = fstat(descriptor, &facts) == 0 ? Int(facts.st_size) : 0
+    seed = LogChecksum(header, at: 24)
   }
 
   /// nil: the file ends.
   mutating func next() -> Frame? {
-    guard let bytes = Self.read(descriptor, at: offset, frameBytes) else { return nil }
+    guard let bytes = file.read(at: offset, frameBytes) else { return nil }
     let before = seed
     defer { (seed, offset) = (LogChecksum(bytes, at: 16), offset + frameBytes) }
     return Frame(
@@ -85,20 +78,13 @@ struct LogFrames {
     return nil
   }
 
-  func page(at offset: Int) -> [UInt8]? { Self.read(descriptor, at: offset + Self.frameHeaderBytes, pageBytes) }
-
-  mutating func rewind() { (seed, offset) = (firstSeed, Self.headerBytes) }
+  func page(at offset: Int) -> [UInt8]? { file.read(at: offset + Self.frameHeaderBytes, pageBytes) }
 
   private static func isWhole(_ header: [UInt8], pageBytes: Int) -> Bool {
     guard header.bigEndian32(0) & ~1 == 0x377F_0682, header.bigEndian32(8) == pageBytes else { return false }
     var sum = LogChecksum()
     sum.add(header[0..<24], isBigEndian: header[3] & 1 == 1)
     return sum == LogChecksum(header, at: 24)
-  }
-
-  private static func read(_ descriptor: Int32, at offset: Int, _ count: Int) -> [UInt8]? {
-    var bytes = [UInt8](repeating: 0, count: count)
-    return pread(descriptor, &bytes, count, off_t(offset)) == count ? bytes : nil
   }
 }
 
@@ -134,18 +120,24 @@ struct LogChecksum: Equatable {
 /// A write-ahead log, read without SQLite: SQLite silently stops at the first frame that isn't whole, and would lose what
 /// was committed behind it.
 public struct WriteAheadLog {
+  /// For the log of a program whose database has such a log, and that leaves the commit out.
+  public static let tornWarning =
+    "the last commit in the log is not whole and is left out: it was being written when the last run ended, or, if it "
+    + "had been answered, it was damaged since"
+
   /// By page number: the offset of the content of its newest whole frame of a committed transaction.
   private(set) var pages: [Int: Int] = [:]
   /// The same for frames whose checksum fails, where they are newer: nearly all of their rows may be whole.
   private(set) var damagedPages: [Int: Int] = [:]
   /// Whole commits behind something damaged.
-  public private(set) var commitsBehindDamage = 0
+  private(set) var commitsBehindDamage = 0
   /// A frame of this log's that fails its checksum, or that ends with the file.
   public private(set) var hasDamagedFrame = false
 
   /// The offset at which SQLite stops to read: behind the last commit before anything damaged. nil: it reads nothing.
-  public private(set) var soundEnd: Int?
-  public private(set) var fileBytes = 0
+  private(set) var soundEnd: Int?
+  /// Behind its last whole commit.
+  private(set) var end = 0
 
   /// A frame before the last commit is so damaged that its page is not known.
   private(set) var hasUnknownFrame = false
@@ -155,17 +147,13 @@ public struct WriteAheadLog {
   private var isBehindUnknownFrame = false
 
   /// Reads the whole log. nil if there is no log, or no frame in it.
-  /// - Parameter pageBytes: of the database; default 4096.
-  public init?(path: String, pageBytes: Int = 4096) {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    guard var frames = LogFrames(descriptor, pageBytes: pageBytes) else { return nil }
+  /// - Parameter pageBytes: of the database.
+  init?(path: String, pageBytes: Int = DatabasePages.pageBytes) {
+    guard var frames = LogFrames(path, pageBytes: pageBytes) else { return nil }
     isBehindDamage = !frames.isHeaderWhole
     if frames.isHeaderWhole { soundEnd = LogFrames.headerBytes }
     while let frame = frames.next() { take(frame) }
-    fileBytes = frames.fileBytes
-    if fileBytes > frames.offset { hasDamagedFrame = true }
+    if frames.file.bytes > frames.offset { hasDamagedFrame = true }
   }
 
   private mutating func take(_ frame: LogFrames.Frame) {
@@ -176,7 +164,8 @@ public struct WriteAheadLog {
     if !frame.isWhole { (isBehindDamage, hasDamagedFrame) = (true, true) }
     uncommitted.append((frame.page, frame.offset + LogFrames.frameHeaderBytes, frame.isWhole))
     guard frame.isWhole, frame.isCommit else { return }
-    if isBehindDamage { commitsBehindDamage += 1 } else { soundEnd = frame.offset + frame.bytes.count }
+    end = frame.offset + frame.bytes.count
+    if isBehindDamage { commitsBehindDamage += 1 } else { soundEnd = end }
     if isBehindUnknownFrame { hasUnknownFrame = true }
     for entry in uncommitted {
       if entry.isWhole {

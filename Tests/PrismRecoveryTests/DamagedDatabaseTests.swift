@@ -1,6 +1,6 @@
 import Foundation
+import PrismRecovery
 import PrismSQLite
-import PrismSalvage
 import PrismTestSupport
 import Testing
 

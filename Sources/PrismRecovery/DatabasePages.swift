@@ -5,28 +5,19 @@ import Glibc
 final class DatabasePages {
   static let pageBytes = 4096
 
-  private let file: Int32
-  private let logFile: Int32
+  private let file: RawFile
+  private let logFile: RawFile?
   private let log: WriteAheadLog?
   /// Includes the pages that only the log has.
   let count: Int
 
   /// nil if the file can't be opened.
   init?(path: String) {
-    file = open(path, O_RDONLY | O_CLOEXEC)
-    logFile = open(path + "-wal", O_RDONLY | O_CLOEXEC)
-    log = WriteAheadLog(path: path + "-wal")
-    var facts = stat()
-    let bytes = fstat(file, &facts) == 0 ? Int(facts.st_size) : 0
-    let inLog = log?.pages.keys.max() ?? 0
+    guard let file = RawFile(path) else { return nil }
+    (self.file, logFile, log) = (file, RawFile(path + "-wal"), WriteAheadLog(path: path + "-wal"))
+    let (inFile, inLog) = (file.bytes / Self.pageBytes, log?.pages.keys.max() ?? 0)
     // A damaged page number is no reason to look at billions of pages.
-    count = max(bytes / Self.pageBytes, min(inLog, bytes / Self.pageBytes + (log?.pages.count ?? 0) + 1024))
-    if file < 0 { return nil }
-  }
-
-  deinit {
-    if file >= 0 { close(file) }
-    if logFile >= 0 { close(logFile) }
+    count = max(inFile, min(inLog, inFile + (log?.pages.count ?? 0) + 1024))
   }
 
   /// nil if there is no such page.
@@ -40,9 +31,11 @@ final class DatabasePages {
   }
 
   private func newest(_ number: Int) -> (page: [UInt8]?, isOutdated: Bool) {
-    let damaged = log?.damagedPages[number].flatMap { read(logFile, at: $0) }
+    let damaged = log?.damagedPages[number].flatMap { logFile?.read(at: $0, Self.pageBytes) }
     guard (1...max(1, count)).contains(number) else { return (nil, damaged != nil) }
-    let whole = log?.pages[number].flatMap { read(logFile, at: $0) } ?? read(file, at: (number - 1) * Self.pageBytes)
+    let whole =
+      log?.pages[number].flatMap { logFile?.read(at: $0, Self.pageBytes) }
+      ?? file.read(at: (number - 1) * Self.pageBytes, Self.pageBytes)
     guard let damaged else { return (whole, false) }
     // Its number may be what is damaged: it is taken for a later state of this page where it holds a row of it.
     guard let whole else { return (nil, true) }
@@ -50,9 +43,27 @@ final class DatabasePages {
     let isLater = TableLeaf.cells(damaged).contains { before.contains($0.id) }
     return isLater ? (damaged, false) : (whole, true)
   }
+}
 
-  private func read(_ descriptor: Int32, at offset: Int) -> [UInt8]? {
-    var bytes = [UInt8](repeating: 0, count: Self.pageBytes)
-    return pread(descriptor, &bytes, Self.pageBytes, off_t(offset)) == Self.pageBytes ? bytes : nil
+/// A file that is read at any place, without SQLite.
+final class RawFile {
+  private let descriptor: Int32
+  /// When it was opened.
+  let bytes: Int
+
+  /// nil if it can't be opened.
+  init?(_ path: String) {
+    descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    var facts = stat()
+    bytes = fstat(descriptor, &facts) == 0 ? Int(facts.st_size) : 0
+    if descriptor < 0 { return nil }
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// nil if the file ends before.
+  func read(at offset: Int, _ count: Int) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: count)
+    return pread(descriptor, &bytes, count, off_t(offset)) == count ? bytes : nil
   }
 }

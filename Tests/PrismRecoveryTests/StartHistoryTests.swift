@@ -1,6 +1,6 @@
 import Testing
 
-@testable import PrismStore
+@testable import PrismRecovery
 
 @Suite struct StartHistoryTests {
   enum Step: Sendable {
@@ -15,31 +15,31 @@ import Testing
     Array(repeating: .dies(after: after, boot: boot), count: count)
   }
 
-  static let cases: [(name: String, steps: [Step], deaths: Int, attempt: StartHistory.Attempt)] = [
-    ("the first start", [], 0, .inPlace),
-    ("two deaths", dies(2), 2, .inPlace),
-    ("three deaths", dies(3), 3, .aside(.everything)),
-    ("the start without it died, too", dies(4), 4, .inPlace),
-    ("six deaths with it, one without", dies(7), 7, .aside(.everything)),
-    ("eight", dies(8), 8, .inPlace),
-    ("eleven", dies(11), 11, .aside(.counts)),
-    ("fifteen", dies(15), 15, .aside(.nothing)),
-    ("for ever", dies(400), 16, .inPlace),
-    ("three deaths in another boot", dies(3, boot: "b"), 0, .inPlace),
-    ("two in another boot, one in this", dies(2, boot: "b") + dies(1), 1, .inPlace),
-    ("a loss of power between deaths", dies(2) + dies(1, boot: "b") + dies(1), 1, .inPlace),
-    ("no boot id", dies(3, boot: ""), 0, .inPlace),
-    ("deaths a minute apart", dies(3, after: 60), 3, .aside(.everything)),
-    ("deaths further apart", dies(3, after: 61), 0, .inPlace),
-    ("starts that were stopped", [.stops, .stops, .stops], 0, .inPlace),
-    ("deaths with a stopped start between", dies(2) + [.stops] + dies(1), 3, .aside(.everything)),
-    ("it served between", dies(2) + [.serves] + dies(1), 1, .inPlace),
-    ("killed while it served", dies(3) + [.serves], 0, .inPlace),
-    ("ended in order", dies(3) + [.ends], 0, .inPlace),
+  static let cases: [(name: String, steps: [Step], deaths: Int, aside: StartHistory.Reading?)] = [
+    ("the first start", [], 0, nil),
+    ("two deaths", dies(2), 2, nil),
+    ("three deaths", dies(3), 3, .everything),
+    ("the start without it died, too", dies(4), 4, nil),
+    ("six deaths with it, one without", dies(7), 7, .everything),
+    ("eight", dies(8), 8, nil),
+    ("eleven", dies(11), 11, .counts),
+    ("fifteen", dies(15), 15, .nothing),
+    ("for ever", dies(400), 16, nil),
+    ("three deaths in another boot", dies(3, boot: "b"), 0, nil),
+    ("two in another boot, one in this", dies(2, boot: "b") + dies(1), 1, nil),
+    ("a loss of power between deaths", dies(2) + dies(1, boot: "b") + dies(1), 1, nil),
+    ("no boot id", dies(3, boot: ""), 0, nil),
+    ("deaths a minute apart", dies(3, after: 60), 3, .everything),
+    ("deaths further apart", dies(3, after: 61), 0, nil),
+    ("starts that were stopped", [.stops, .stops, .stops], 0, nil),
+    ("deaths with a stopped start between", dies(2) + [.stops] + dies(1), 3, .everything),
+    ("it served between", dies(2) + [.serves] + dies(1), 1, nil),
+    ("killed while it served", dies(3) + [.serves], 0, nil),
+    ("ended in order", dies(3) + [.ends], 0, nil),
   ]
 
   @Test("only deaths in a row, of this boot, count; each guess is taken back by the next death", arguments: cases)
-  func attempts(_ row: (name: String, steps: [Step], deaths: Int, attempt: StartHistory.Attempt)) {
+  func attempts(_ row: (name: String, steps: [Step], deaths: Int, aside: StartHistory.Reading?)) {
     var (now, text): (Int64, String?) = (1_700_000_000_000, nil)
     func begin(_ boot: String) -> (StartHistory, StartHistory.Start) {
       var history = text.map { StartHistory($0) } ?? StartHistory()
@@ -62,7 +62,7 @@ import Testing
     }
     let boot = row.name == "no boot id" ? "" : "a"
     let start = begin(boot).1
-    #expect(start.deaths == row.deaths && start.attempt == row.attempt, "\(row.name): \(start)")
+    #expect(start.deaths == row.deaths && start.aside == row.aside, "\(row.name): \(start)")
     #expect(start.wasClean == (text == nil))
   }
 
@@ -85,8 +85,23 @@ import Testing
   func oldFormat() {
     var history = StartHistory("a\nstart 1000\nstart 2000\nstart 3000\n")
     let start = history.begin(bootID: "a", unixMilliseconds: 4000)
-    #expect(start == StartHistory.Start(wasClean: false, isSameBoot: true, deaths: 3))
+    #expect(!start.wasClean && start.isSameBoot && start.hasOpened && start.deaths == 3)
     var ready = StartHistory("a\nready\n")
     #expect(ready.begin(bootID: "a", unixMilliseconds: 1).deaths == 0)
+  }
+
+  @Test(
+    "what the collector of version 0.2 wrote is read, and an end in order is known after a start that died",
+    arguments: [
+      ("clean\n", true, false), ("running a\n", false, true), ("running b\n", false, false),
+      ("running\n", false, false),
+    ])
+  func collectorFormat(mark: String, wasClean: Bool, isSameBoot: Bool) {
+    var history = StartHistory(mark)
+    let start = history.begin(bootID: "a", unixMilliseconds: 0)
+    #expect(start.hasOpened && start.wasClean == wasClean && start.isSameBoot == isSameBoot && start.deaths == 0)
+    var afterDeath = StartHistory(history.text)
+    let next = afterDeath.begin(bootID: "a", unixMilliseconds: 1)
+    #expect(next.hasOpened && !next.wasClean && next.isSameBoot == isSameBoot && next.deaths == 1)
   }
 }

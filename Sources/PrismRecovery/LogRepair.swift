@@ -18,7 +18,7 @@ public struct LogRepair {
   private let pageBytes: Int
   private let pagesMax: Int
   private let target: Int32
-  private let database: Int32
+  private let database: RawFile?
   /// By page: the offset of its newest frame so far.
   private var newest: [Int: Int] = [:]
   private let salts: [UInt8]
@@ -30,38 +30,27 @@ public struct LogRepair {
   /// - Returns: nil if there is no commit behind a damaged frame, or if the copy can't be written.
   public static func run(database: String, pageBytes: Int) -> LogRepair? {
     let path = database + "-wal"
-    guard let log = WriteAheadLog(path: path, pageBytes: pageBytes), log.commitsBehindDamage > 0 else { return nil }
-    let source = open(path, O_RDONLY | O_CLOEXEC)
-    guard source >= 0 else { return nil }
-    defer { close(source) }
-    guard var frames = LogFrames(source, pageBytes: pageBytes) else { return nil }
+    guard let log = WriteAheadLog(path: path, pageBytes: pageBytes), log.commitsBehindDamage > 0,
+      var frames = LogFrames(path, pageBytes: pageBytes)
+    else { return nil }
     let copy = database + copySuffix
     let target = open(copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard target >= 0 else { return nil }
     defer { close(target) }
-    let file = open(database, O_RDONLY | O_CLOEXEC)
-    defer { if file >= 0 { close(file) } }
-    var facts = stat()
-    let filePages = fstat(file, &facts) == 0 ? Int(facts.st_size) / pageBytes : 0
-    var repair = LogRepair(frames, target, file, pagesMax: filePages + frames.fileBytes / pageBytes + 1)
-    guard repair.write(&frames), fsync(target) == 0, rename(copy, path) == 0 else {
+    var repair = LogRepair(frames, target, RawFile(database))
+    guard repair.write(&frames, end: log.end), fsync(target) == 0, rename(copy, path) == 0 else {
       unlink(copy)
       return nil
     }
     return repair
   }
 
-  private init(_ frames: LogFrames, _ target: Int32, _ database: Int32, pagesMax: Int) {
-    (pageBytes, salts, self.pagesMax) = (frames.pageBytes, frames.salts, pagesMax)
-    (self.target, self.database) = (target, database)
+  private init(_ frames: LogFrames, _ target: Int32, _ database: RawFile?) {
+    (pageBytes, salts, self.target, self.database) = (frames.pageBytes, frames.salts, target, database)
+    pagesMax = (database?.bytes ?? 0) / pageBytes + frames.file.bytes / pageBytes + 1
   }
 
-  private mutating func write(_ frames: inout LogFrames) -> Bool {
-    var end = 0
-    while let frame = frames.next() {
-      if frame.isWhole && frame.isCommit { end = frames.offset }
-    }
-    frames.rewind()
+  private mutating func write(_ frames: inout LogFrames, end: Int) -> Bool {
     guard writeHeader() else { return false }
     while frames.offset < end, let found = frames.next() {
       let frame = found.isSummed ? found : likeliest(found, in: frames)
@@ -115,8 +104,7 @@ public struct LogRepair {
   /// The page as it was before this frame; nil: it is new.
   private func before(_ number: Int, in frames: LogFrames) -> [UInt8]? {
     if let offset = newest[number] { return frames.page(at: offset) }
-    var bytes = [UInt8](repeating: 0, count: pageBytes)
-    return pread(database, &bytes, pageBytes, off_t((number - 1) * pageBytes)) == pageBytes ? bytes : nil
+    return database?.read(at: (number - 1) * pageBytes, pageBytes)
   }
 
   /// Whether a damaged frame may hold its page: of a tree whose pages exist, or one of a chain.
