@@ -71,19 +71,11 @@ public final class Collector: Sendable {
   /// Answers a request at the senders' address.
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     do throws(CollectorRefusal) {
-      let found = SenderRoute.all.filter { $0.path == request.path }
-      if let route = found.first(where: { $0.method == request.method }) {
-        return try await route.answer(self)(request)
+      switch try SenderRoute.table.find(request.method, request.path).mapError(CollectorRefusal.init).get().route {
+      case .packet(let kind): return try await receive(request, kind)
+      case .question(let answer): return try await answer(self)(request)
       }
-      guard found.isEmpty else { throw .notAllowed(request.method, but: found.map(\.method)) }
-      guard !["/reports", "/devices", "/records"].contains(request.path) else {
-        throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
-      }
-      throw CollectorRefusal(
-        404, "there is nothing at this path; packets go to /prism/meta, /prism/payload and /prism/records")
-    } catch {
-      return error.response
-    }
+    } catch { return error.response }
   }
 
   // MARK: Packets
@@ -196,31 +188,32 @@ public final class Collector: Sendable {
     return await metricsPage()
   }
 
+  /// - Throws: 403.
+  fileprivate func nothingIsRead(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
+  }
+
   func metricsPage() async -> HTTPResponse {
     HTTPResponse(status: 200, contentType: MetricsText.contentType, text: await metrics)
   }
 }
 
-/// One method of a path at the senders' address, and its answer.
-private struct SenderRoute {
-  let method: HTTPRequest.Method
-  let path: String
-  let answer: @Sendable (Collector) -> (HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse
+/// The packet or the question of a path at the senders' address.
+enum SenderRoute: Sendable {
+  case packet(RowKind)
+  case question(@Sendable (Collector) -> (HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse)
 
-  static let all =
-    RowKind.all.map { kind in
-      SenderRoute(method: .post, path: kind.path) { collector in
-        { request async throws(CollectorRefusal) in try await collector.receive(request, kind) }
-      }
-    } + [
-      SenderRoute(method: .get, path: DownQuestion.path, answer: Collector.recordsForDevice),
-      SenderRoute(method: .get, path: "/prism/config", answer: Collector.configuration),
-      SenderRoute(method: .get, path: DictionaryQuestion.path, answer: Collector.dictionary),
-      SenderRoute(method: .post, path: ProbeQuestion.path, answer: Collector.probe),
-      SenderRoute(method: .post, path: IntentQuestion.path) { IntentAnswers(collector: $0).answer },
-      SenderRoute(method: .post, path: Collector.enrollPath, answer: Collector.enroll),
-      SenderRoute(method: .get, path: "/healthz", answer: Collector.health),
-      SenderRoute(method: .get, path: "/readyz", answer: Collector.health),
-      SenderRoute(method: .get, path: "/metrics", answer: Collector.localMetrics),
-    ]
+  static let table = RouteTable<SenderRoute>(
+    RowKind.all.map { .init(.post, $0.path, .packet($0)) } + [
+      .init(.get, DownQuestion.path, .question(Collector.recordsForDevice)),
+      .init(.get, "/prism/config", .question(Collector.configuration)),
+      .init(.get, DictionaryQuestion.path, .question(Collector.dictionary)),
+      .init(.post, ProbeQuestion.path, .question(Collector.probe)),
+      .init(.post, IntentQuestion.path, .question { IntentAnswers(collector: $0).answer }),
+      .init(.post, Collector.enrollPath, .question(Collector.enroll)),
+      .init(.get, "/healthz", .question(Collector.health)),
+      .init(.get, "/readyz", .question(Collector.health)),
+      .init(.get, "/metrics", .question(Collector.localMetrics)),
+    ] + ["/reports", "/records", "/devices"].map { .init(.get, $0, .question(Collector.nothingIsRead)) },
+    hint: "packets go to /prism/meta, /prism/payload and /prism/records")
 }

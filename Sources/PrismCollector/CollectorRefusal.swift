@@ -9,7 +9,7 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   let message: String
   var retryAfterSeconds: Int?
   /// Of a 405: the methods of the path.
-  var allowed: [HTTPRequest.Method] = []
+  private var allow: String?
   var missing: PacketID?
   /// The packet that is refused. A sender believes a refusal that names its packet at once.
   var packetID: PacketID?
@@ -63,11 +63,9 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     return refusal
   }
 
-  static func notAllowed(_ method: HTTPRequest.Method, but allowed: [HTTPRequest.Method]) -> CollectorRefusal {
-    let methods = allowed.map(\.rawValue).joined(separator: ", ")
-    var refusal = CollectorRefusal(405, "\(method.rawValue) is not for this path, but \(methods)")
-    refusal.allowed = allowed
-    return refusal
+  init(_ miss: RouteMiss) {
+    self.init(miss.status, miss.message)
+    allow = miss.allow
   }
 
   /// - Parameter names: of all that there are.
@@ -78,9 +76,9 @@ struct CollectorRefusal: Error, Sendable, Equatable {
 
   /// Headers of every kind of answer.
   var headers: [(name: String, value: String)] {
-    let allow = allowed.map(\.rawValue).joined(separator: ", ")
-    return (retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? [])
-      + (allowed.isEmpty ? [] : [(name: "Allow", value: allow)])
+    [("Retry-After", retryAfterSeconds.map { String($0) }), ("Allow", allow)].compactMap { name, value in
+      value.map { (name, $0) }
+    }
   }
 
   var response: HTTPResponse {
@@ -89,6 +87,13 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     if let verdict { headers.append((name: "Prism-Verdict", value: verdict)) }
     return HTTPResponse(status: status, contentType: "application/json", headers: headers, text: text)
   }
+
+  /// - Parameter cause: what the database says.
+  static func unavailable(_ cause: String) -> CollectorRefusal {
+    CollectorRefusal(503, "the collector's database can't be used: \(cause)", retryAfterSeconds: 5)
+  }
+
+  static let unreadable = CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
 
   static let noMemory = CollectorRefusal(503, "too many packets wait for memory; try again", retryAfterSeconds: 1)
 

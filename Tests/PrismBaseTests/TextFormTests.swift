@@ -33,6 +33,16 @@ struct TextFormTests {
     #expect(Array(text.trimmed.utf8) == Array(expected.utf8))
   }
 
+  @Test(
+    "an escape is two hexadecimal digits: another one stays, and is refused where a text must be sound",
+    arguments: [
+      ("a%20b%2Fc", "a b/c", "a b/c"), ("%C3%a9", "é", "é"), ("", "", ""), ("100%", "100%", nil), ("%4", "%4", nil),
+      ("%zz", "%zz", nil), ("%+1", "%+1", nil), ("%%41", "%A", nil), ("%ff", "\u{FFFD}", nil),
+    ] as [(String, String, String?)])
+  func escapes(text: String, plain: String, sound: String?) {
+    #expect(text.percentDecoded == plain && text.strictlyPercentDecoded == sound)
+  }
+
   @Test("hexadecimal digits come in pairs, in either case")
   func hex() {
     #expect(Hex.encode([0, 0x0F, 0xA0, 0xFF]) == "000fa0ff")

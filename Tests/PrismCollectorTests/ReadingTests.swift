@@ -122,6 +122,56 @@ struct ReadingTests {
     }
   }
 
+  @Test(
+    "the plain paths go by the rules of the API: methods, parameters, headers, and no path with an empty part",
+    arguments: [
+      (.post, "/reports", "", 405), (.get, "/reports", "limit=0", 400), (.get, "/reports", "order=up", 400),
+      (.get, "/reports", "after=-1", 400), (.get, "/reports", "since=1700000000", 400), (.get, "/records", "", 400),
+      (.get, "/records", "namespace=shop&table=part&field=1 2", 400), (.get, "/devices", "failed=yes", 400),
+      (.get, "/metrics", "", 200), (.get, "/healthz", "", 200), (.get, "/prism/import", "", 405),
+      (.post, "/prism/import", "", 400), (.get, "//reports", "", 404), (.get, "/reports/", "", 404),
+      (.get, "/api/v1/reports/", "", 404), (.get, "/api/v1/reports//payload", "", 404), (.post, "/", "", 405),
+      (.get, "/api/v1/records/shop/part/", "", 400), (.delete, "/api/v1/records/shop/part/", "", 400),
+    ] as [(HTTPRequest.Method, String, String, Int)])
+  func plain(method: HTTPRequest.Method, path: String, query: String, status: Int) async throws {
+    let collector = try collector(readers: true)
+    var request = get(path, token: nil)
+    request.method = method
+    request.query = query.split(separator: "&").map { pair in
+      let parts = pair.split(separator: "=", maxSplits: 1).map(String.init)
+      return (parts[0], parts[1])
+    }
+    let answer = await collector.answerReader(request, isOwner: true)
+    #expect(answer.status == status, "\(String(decoding: answer.body, as: UTF8.self))")
+    #expect(answer.headers.contains { $0 == ("X-Content-Type-Options", "nosniff") })
+    #expect(answer.headers.contains { $0.name == "Allow" } == (status == 405))
+    let stranger = await collector.answerReader(request, isOwner: false).status
+    #expect(stranger == ([404, 405].contains(status) ? status : 401))
+  }
+
+  @Test("only the owner of the state folder hands in packets of a file")
+  func importing() async throws {
+    let collector = try collector(readers: true)
+    var request = get("/prism/import", token: "reader-token-of-tests")
+    request.method = .post
+    #expect(await collector.answerReader(request, isOwner: false).status == 403)
+  }
+
+  @Test("the plain list has the oldest report first, and that of the API the newest, unless the other is asked for")
+  func order() async throws {
+    let collector = try collector(readers: false)
+    _ = try await collector.store.take(StoreRig.packet([1, 2]))
+    for (path, order, ids) in [
+      ("/reports", nil, [1, 2]), ("/reports", "newest", [2, 1]), ("/api/v1/reports", nil, [2, 1]),
+      ("/api/v1/reports", "oldest", [1, 2]),
+    ] as [(String, String?, [Int])] {
+      var request = get(path, token: nil)
+      request.query = order.map { [("order", $0)] } ?? []
+      let page = try JSONValue(parsing: await collector.answerReader(request, isOwner: true).body)
+      #expect(page["reports"]?.array?.map { $0["id"]?.int } == ids, "\(path) \(order ?? "")")
+    }
+  }
+
   @Test("refused packets: one line a minute and cause, with the count; only a proven sender is named")
   func refusals() async throws {
     let collector = try collector(readers: false)

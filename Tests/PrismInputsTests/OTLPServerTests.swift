@@ -183,6 +183,16 @@ import Testing
     }
   }
 
+  @Test("a 405 names the method that OTLP takes, on both sockets")
+  func allow() async throws {
+    try await withInputRig { rig in
+      for place in [InputClient.Place.tcp(try await rig.port(.otlp)), .unix(rig.path)] {
+        let answer = try await Self.exchange(Self.request([], to: "/v1/logs", method: "GET"), place)
+        #expect(answer.status == 405 && answer.head.contains("\r\nallow: post\r\n"), "\(answer.head)")
+      }
+    }
+  }
+
   @Test("a body over the limit is 413, and so is one that unpacks to more")
   func tooLarge() async throws {
     try await withInputRig { rig in

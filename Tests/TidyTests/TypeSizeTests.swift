@@ -17,7 +17,6 @@ import Testing
     ("PrismEngine.ControlHandler", 0, 470, "a method for each request of the control protocol"),
     ("PrismConfig.ValueForm", 0, tableLines, "a table: a form for each kind of value"),
     ("PrismCollector.PageAPI", 0, 700, "a method for each path of the API"),
-    ("PrismCollector.Collector", 0, 416, "a method for each thing that a sender asks of the collector"),
     ("PrismStore.ReportStore", 0, 451, "a method for each thing that the engine asks of the store"),
     ("PrismEngine.PipelineHost", 14, 0, "a closure for each thing that a pipeline's children ask of it"),
     ("PrismStore.StoreOptions", 13, 0, "options of one call; seven are seams for tests"),

@@ -9,16 +9,25 @@ extension String {
   }
 
   /// Without escapes; one that is no two hexadecimal digits stays.
-  public var percentDecoded: String {
-    var (bytes, rest) = ([UInt8](), Array(utf8)[...])
+  public var percentDecoded: String { String(decoding: unescaped.bytes, as: UTF8.self) }
+
+  /// The same; nil if an escape is no two hexadecimal digits, or the text no UTF-8.
+  public var strictlyPercentDecoded: String? {
+    let (bytes, isSound) = unescaped
+    return isSound ? String(validating: bytes, as: UTF8.self) : nil
+  }
+
+  private var unescaped: (bytes: [UInt8], isSound: Bool) {
+    var (bytes, rest, isSound) = ([UInt8](), Array(utf8)[...], true)
     while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"), let decoded = Hex.decode(String(decoding: rest.prefix(2), as: UTF8.self)) {
+      if byte == UInt8(ascii: "%"), rest.count > 1, let decoded = Hex.decode(rest.prefix(2)) {
         bytes += decoded
         rest = rest.dropFirst(2)
       } else {
+        isSound = isSound && byte != UInt8(ascii: "%")
         bytes.append(byte)
       }
     }
-    return String(decoding: bytes, as: UTF8.self)
+    return (bytes, isSound)
   }
 }

@@ -62,13 +62,14 @@ package struct CarriedFolder {
 }
 
 /// Takes packets that came in files (docs/carrying.md), as if they had come over the network.
-package struct CarriedIntake: Sendable {
+package struct CarriedIntake: PageAnswers {
   /// Where the owner of the state folder hands in a file; the body is the file.
   static let path = "/prism/import"
 
   private let collector: Collector
 
   package init(_ collector: Collector) { self.collector = collector }
+  init(api: PageAPI) { collector = api.collector }
 
   /// Takes one packet. - Returns: its line of `receipts.ndjson`.
   package func take(_ packet: CarriedPacket) async -> CarriedAnswer {
@@ -91,10 +92,10 @@ package struct CarriedIntake: Sendable {
   /// Closes the store, once nothing more is taken.
   package func end() async { await collector.close() }
 
-  func answer(_ request: HTTPRequest) async -> HTTPResponse {
+  /// `POST /prism/import`
+  func answer(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     do throws(CarriedPacketFault) {
-      let answer = await take(try CarriedPacket(fileBytes: request.body))
-      return HTTPResponse(status: 200, contentType: "application/json", text: answer.json.text + "\n")
-    } catch { return CollectorRefusal(400, error.description).response }
+      return PageAPI.json(of: await take(try CarriedPacket(fileBytes: request.http.body)).json)
+    } catch { throw CollectorRefusal(400, error.description) }
   }
 }

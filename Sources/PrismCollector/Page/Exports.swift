@@ -82,7 +82,7 @@ extension PageAPI {
   func export(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let format = try request.word("format", ExportFormat.self) ?? .ndjson
     let limit = try request.number("limit", in: 1...10_000) ?? 10_000
-    var wanted = try filter(request)
+    var wanted = try ReportFilter(request)
     wanted.isNewestFirst = true
     let question = wanted
     return try await collector.access.page.exports.make { (file: inout ExportFile) async throws(CollectorRefusal) in

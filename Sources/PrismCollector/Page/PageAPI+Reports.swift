@@ -10,21 +10,25 @@ extension PageAPI {
     do throws(StoreFailure) { return try await body() } catch { throw .unavailable(error.description) }
   }
 
-  /// The filter of a request, without what is not the filter's.
-  func filter(_ request: PageRequest) throws(CollectorRefusal) -> ReportFilter {
-    var http = request.http
-    let known = PageRoutes.filter + ["after", "before", "order"]
-    http.query = http.query.filter { known.contains($0.name) }
-    return try ReportFilter(http, request.scope)
+  private enum Order: String, CaseIterable { case oldest, newest }
+
+  /// `GET /reports` of the API: newest first unless `order=oldest`.
+  func reports(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let page = try await page(request, .newest)
+    return page.answer(JSONValue(["next": page.next, "readSince": page.reach.since]))
   }
 
-  /// `GET /reports`: newest first unless `order=oldest`.
-  func reports(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    var wanted = try filter(request)
-    wanted.limit = try request.number("limit", in: 1...1000) ?? 100
-    wanted.isNewestFirst = request.http.parameter("order") != "oldest"
-    let page = try await page(wanted)
-    return page.answer(JSONValue(["next": page.next, "readSince": page.reach.since]))
+  /// The plain one: oldest first unless `order=newest`.
+  func oldestReports(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try await page(request, .oldest).answer
+  }
+
+  /// - Parameter order: where the request names no other.
+  private func page(_ request: PageRequest, _ order: Order) async throws(CollectorRefusal) -> ReportPage {
+    var wanted = try ReportFilter(request)
+    wanted.limit = try request.number("limit", in: ReportFilter.limits) ?? wanted.limit
+    wanted.isNewestFirst = try request.word("order", Order.self) ?? order == .newest
+    return try await page(wanted)
   }
 
   /// The first reports of the filter, in its order.
@@ -165,7 +169,7 @@ extension PageAPI {
 
   /// A chart has a time: the last 24 hours unless the request names another.
   func timed(_ request: PageRequest) throws(CollectorRefusal) -> ReportFilter {
-    var wanted = try filter(request)
+    var wanted = try ReportFilter(request)
     let until = wanted.until ?? collector.time.unixMilliseconds + 1
     let since = wanted.since ?? until - 86_400_000
     guard since < until else { throw CollectorRefusal(400, "since: must be before until") }
@@ -199,6 +203,27 @@ extension PageAPI {
       if condition.comparison == .exists { return condition.path }
     } catch { throw CollectorRefusal(400, "\(parameter): \(error.reason)") }
     throw CollectorRefusal(400, "\(parameter): names one field of the meta, as `ms` or `net.code`")
+  }
+}
+
+extension ReportFilter {
+  /// The parameters `PageRoutes.filter`, `after` and `before`. - Throws: 400 naming the parameter.
+  init(_ request: PageRequest) throws(CollectorRefusal) {
+    self.init(scope: request.scope)
+    (namespace, type) = (request.http.parameter("namespace"), request.http.parameter("type"))
+    (device, kind) = (request.http.parameter("device"), try Self.kind(request.http.parameter("kind")))
+    (since, until) = (try Self.time("since", request), try Self.time("until", request))
+    if let since, let until, since >= until { throw CollectorRefusal(400, "until: must be later than since") }
+    axis = try request.word("time", Axis.self) ?? axis
+    metas = try MetaCondition.all("meta", request.http)
+    after = try request.number("after", in: 0...Int64.max) ?? after
+    before = try request.number("before", in: 0...Int64.max)
+  }
+
+  private static func time(_ name: String, _ request: PageRequest) throws(CollectorRefusal) -> Int64? {
+    let value = try request.number(name, in: 0...Int64.max)
+    guard let value, 1_000_000_000..<100_000_000_000 ~= value else { return value }
+    throw CollectorRefusal(400, "\(name): \(value) are seconds; give milliseconds since 1970: \(value)000")
   }
 }
 

@@ -13,7 +13,7 @@ extension PageAPI {
 
   /// `GET /tail`: the answer ends with its first events, or after 10 s. A browser asks again by itself, with the last id.
   func tail(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    var wanted = try filter(request)
+    var wanted = try ReportFilter(request)
     (wanted.isNewestFirst, wanted.limit, wanted.after) = (true, Self.tailEventsMax, 0)
     let given = request.http.header("last-event-id") ?? request.http.parameter("after")
     let last = given.flatMap { Int64($0) }

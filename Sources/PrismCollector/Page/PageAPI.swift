@@ -16,43 +16,26 @@ struct PageAPI: PageAnswers {
   }
   init(api: PageAPI) { self = api }
 
-  /// Whether the path is the page's or the API's.
-  static func owns(_ path: String) -> Bool {
-    path == prefix || path.hasPrefix(prefix + "/") || PageFile.named(path) != nil
-  }
-
-  /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.
-  func answer(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
-    var response: HTTPResponse
-    do throws(CollectorRefusal) {
-      if !isOwner { try collector.access.checkHost(request) }
-      if let file = PageFile.named(request.path) { return try file.answer(request) }
-      response = try await call(request, isOwner: isOwner)
-    } catch { response = error.problem }
-    response.headers += Self.headers
-    return response
-  }
-
   /// An answer of the API is data: no browser may take it for a page, or keep it.
-  private static let headers: [(name: String, value: String)] = [
+  static let headers: [(name: String, value: String)] = [
     ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
     ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox"),
     ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),
   ]
 
-  private func call(_ request: HTTPRequest, isOwner: Bool) async throws(CollectorRefusal) -> HTTPResponse {
-    let path = request.path.dropFirst(Self.prefix.count)
-    let matching = PageRoutes.all.filter { $0.match(path) != nil }
-    guard let route = matching.first(where: { $0.method == request.method }), let parts = route.match(path) else {
-      guard matching.isEmpty else { throw .notAllowed(request.method, but: matching.map(\.method)) }
-      throw CollectorRefusal(404, "there is nothing at this path of the API; docs/api.yaml lists what there is")
-    }
+  /// Answers a question.
+  /// - Parameters:
+  ///   - parts: of its path.
+  ///   - isOwner: it came over the Unix socket.
+  func call(
+    _ route: PageRoute, _ request: HTTPRequest, _ parts: [String], isOwner: Bool
+  ) async throws(CollectorRefusal) -> HTTPResponse {
     let reader = try await reader(request, route.access, isOwner: isOwner)
-    let record = route.path.hasSuffix("{record}") ? parts.last : nil
+    let record = route.path.hasSuffix("{+record}") ? parts.last : nil
+    let audit = route.access == .owner ? nil : collector.access.audit
     do throws(CollectorRefusal) {
       try Self.check(route.access, request, reader)
       try request.checkParameters(route.parameters)
-      await collector.access.page.followErasures(now: collector.time.uptime)
       // Forms name each of their fields, also one that is left empty.
       var given = request
       given.query.removeAll { $0.value.isEmpty }
@@ -60,12 +43,13 @@ struct PageAPI: PageAnswers {
       let answer =
         route.takesTurn
         ? try await collector.access.page.reading.inTurn { () throws(CollectorRefusal) in
-          try await route.handler(self, asked)
+          await collector.access.page.followErasures(now: collector.time.uptime)
+          return try await route.handler(self, asked)
         } : try await route.handler(self, asked)
-      collector.access.audit?.note(request, record: record, by: reader, status: answer.status)
+      audit?.note(request, record: record, by: reader, status: answer.status)
       return answer
     } catch {
-      collector.access.audit?.note(request, record: record, by: reader, status: error.status)
+      audit?.note(request, record: record, by: reader, status: error.status)
       throw error
     }
   }
@@ -85,6 +69,7 @@ struct PageAPI: PageAnswers {
     guard let reader, reader != .owner else { return }
     switch access {
     case .everybody: return
+    case .owner: throw CollectorRefusal(403, "only the owner of the state folder does this, over its socket")
     case .viewer(let reach): try reader.check(reach)
     case .operator(let reach):
       guard reader.role == .operator else {

@@ -5,24 +5,15 @@ import PrismPacket
 struct PageFile: Sendable {
   let path: String
   let contentType: String
-  let bytes: [UInt8]
-  /// Smaller, for browsers that take it; nil where the library fails.
-  private let gzip: [UInt8]?
-  private let tag: String
+  let text: StaticString
 
-  init(path: String, contentType: String, text: StaticString) {
-    (self.path, self.contentType) = (path, contentType)
-    let bytes = text.withUTF8Buffer { [UInt8]($0) }
-    self.bytes = bytes
-    gzip = try? Gzip.member(of: bytes)
-    tag = "\"\(((try? Checksum.sha256(bytes)) ?? "").prefix(16))\""
-  }
+  var bytes: [UInt8] { text.withUTF8Buffer { [UInt8]($0) } }
 
-  private static let files: [String: PageFile] = Dictionary(
-    uniqueKeysWithValues: PageFiles.all.map { ($0.path, $0) })
-
-  /// - Returns: nil: the page has no such file. Its views are one file, whose script reads the rest of the address.
-  static func named(_ path: String) -> PageFile? { files[path] }
+  /// The tag of each file, and the file smaller, for browsers that take it; nil where the library fails.
+  private static let made: [String: (tag: String, gzip: [UInt8]?)] = Dictionary(
+    uniqueKeysWithValues: PageFiles.all.map {
+      ($0.path, ("\"\(((try? Checksum.sha256($0.bytes)) ?? "").prefix(16))\"", try? Gzip.member(of: $0.bytes)))
+    })
 
   /// Nothing but what this collector serves is loaded, run, framed or sent to.
   private static let headers: [(name: String, value: String)] = [
@@ -37,9 +28,8 @@ struct PageFile: Sendable {
     ("Vary", "Accept-Encoding"),
   ]
 
-  /// - Throws: 405 for anything but GET.
-  func answer(_ request: HTTPRequest) throws(CollectorRefusal) -> HTTPResponse {
-    guard request.method == .get else { throw .notAllowed(request.method, but: [.get]) }
+  func answer(_ request: HTTPRequest) -> HTTPResponse {
+    let (tag, gzip) = Self.made[path] ?? ("", nil)
     let headers = Self.headers + [("Content-Type", contentType), ("ETag", tag)]
     if request.header("if-none-match") == tag { return HTTPResponse(status: 304, headers: headers) }
     guard let gzip, request.header("accept-encoding")?.contains("gzip") == true else {

@@ -3,6 +3,7 @@ import PrismProtocol
 
 enum PageRoutes {
   static let filter = ["namespace", "type", "device", "kind", "since", "until", "time", "meta"]
+  static let place = ["after", "before", "order", "limit"]
 
   static let all: [PageRoute] = [
     .init(.get, "/session", .everybody, [], PageAPI.session),
@@ -14,13 +15,13 @@ enum PageRoutes {
     .init(.get, "/outputs/{name}/dead", .viewer(.all), ["after", "limit"], PageAPI.deadLetters),
     .init(.post, "/outputs/{name}/dead", .operator(.all), [], PageAPI.changeDeadLetters),
     .init(.get, "/types", .viewer(.own), [], PageAPI.types),
-    .init(.get, "/reports", .viewer(.own), filter + ["after", "before", "order", "limit"], PageAPI.reports),
+    .init(.get, "/reports", .viewer(.own), filter + place, PageAPI.reports),
     .init(.get, "/reports/{id}", .viewer(.own), [], PageAPI.report),
     .init(.get, "/reports/{id}/payload", .viewer(.own), [], PageAPI.payload),
     .init(.get, "/histogram", .viewer(.own), filter + ["buckets", "by", "within"], PageAPI.histogram),
     .init(.get, "/aggregate", .viewer(.own), filter + ["buckets", "by", "key", "within"], PageAPI.aggregate),
     .init(.get, "/export", .viewer(.own), filter + ["before", "limit", "format"], PageAPI.export),
-    .init(.get, "/tail", .viewer(.own), filter + ["after"], isWaiting: true, PageAPI.tail),
+    .init(.get, "/tail", .viewer(.own), filter + ["after"], takesTurn: false, PageAPI.tail),
     .init(
       .get, "/crashes", .viewer(.own), ["namespace", "device", "since", "until", "state", "limit"], CrashAPI.crashes),
     .init(.get, "/crashes/{fingerprint}", .viewer(.own), [], CrashAPI.crash),
@@ -40,15 +41,13 @@ enum PageRoutes {
     .init(.post, "/jobs", .operator(.own), [], JobAPI.start),
     .init(.get, "/jobs/{id}", .viewer(.own), ["progress", "after", "limit"], JobAPI.job),
     .init(.post, "/jobs/{id}", .operator(.own), [], JobAPI.change),
-    .init(
-      .get, "/records", .viewer(.own), ["namespace", "table", "device", "id", "field", "after", "limit"], RecordAPI.find
-    ),
+    .init(.get, "/records", .viewer(.own), RecordAPI.parameters, RecordAPI.find),
     .init(.get, RecordAPI.prefix, .viewer(.own), ["device", "field", "after", "limit"], RecordAPI.list),
     .init(.post, RecordAPI.prefix, .operator(.own), ["device", "firstLine"], RecordAPI.changeMany),
-    .init(.get, RecordAPI.prefix + "/{record}", .viewer(.own), ["device"], RecordAPI.get),
-    .init(.put, RecordAPI.prefix + "/{record}", .operator(.own), ["device"], RecordAPI.put),
-    .init(.patch, RecordAPI.prefix + "/{record}", .operator(.own), ["device"], RecordAPI.patch),
-    .init(.delete, RecordAPI.prefix + "/{record}", .operator(.own), ["device"], RecordAPI.delete),
+    .init(.get, RecordAPI.prefix + "/{+record}", .viewer(.own), ["device"], RecordAPI.get),
+    .init(.put, RecordAPI.prefix + "/{+record}", .operator(.own), ["device"], RecordAPI.put),
+    .init(.patch, RecordAPI.prefix + "/{+record}", .operator(.own), ["device"], RecordAPI.patch),
+    .init(.delete, RecordAPI.prefix + "/{+record}", .operator(.own), ["device"], RecordAPI.delete),
     .init(.get, "/questions/{namespace}/{id}", .viewer(.own), [], QuestionAPI.answer),
     .init(.get, "/rings", .viewer(.own), ["namespace", "device", "type"], QuestionAPI.rings),
     .init(.get, "/erasures", .viewer(.all), [], ErasureAPI.list),
@@ -72,6 +71,8 @@ struct PageRoute: Sendable {
     case viewer(Reach)
     /// Changes something. A session must bring its change token.
     case `operator`(Reach)
+    /// Comes over the Unix socket in the state folder.
+    case owner
   }
 
   /// The part of the collector that an answer is about, or that it changes.
@@ -83,7 +84,7 @@ struct PageRoute: Sendable {
   }
 
   let method: HTTPRequest.Method
-  /// Below `/api/v1`; a part in braces takes any text without a slash, but `{record}` at the end takes any text.
+  /// As in `RouteTable`. One of the API is below `/api/v1`.
   let path: String
   let access: Access
   /// Of the query; another one is answered with 400.
@@ -92,28 +93,14 @@ struct PageRoute: Sendable {
   let takesTurn: Bool
   let handler: Handler
 
-  /// - Parameter isWaiting: its answer waits for what comes, with a bound of its own.
+  /// - Parameter takesTurn: false: it reads no reports, or waits for what comes, with a bound of its own.
   init<Answers: PageAnswers>(
-    _ method: HTTPRequest.Method, _ path: String, _ access: Access, _ parameters: [String], isWaiting: Bool = false,
+    _ method: HTTPRequest.Method, _ path: String, _ access: Access, _ parameters: [String], takesTurn: Bool = true,
     _ answer: @escaping @Sendable (Answers) -> (PageRequest) async throws(CollectorRefusal) -> HTTPResponse
   ) {
     (self.method, self.path, self.access, self.parameters) = (method, path, access, parameters)
-    takesTurn = access != .everybody && !isWaiting
+    self.takesTurn = access != .everybody && takesTurn
     handler = { api, request throws(CollectorRefusal) in try await answer(Answers(api: api))(request) }
-  }
-
-  /// - Returns: the values of the parts in braces; nil: another path.
-  func match(_ path: some StringProtocol) -> [String]? {
-    let own = self.path.split(separator: "/")
-    let isOpen = own.last == "{record}"
-    let given = path.dropFirst().split(
-      separator: "/", maxSplits: isOpen ? own.count - 1 : Int.max, omittingEmptySubsequences: !isOpen)
-    guard own.count == given.count, given.last?.isEmpty != true else { return nil }
-    var values: [String] = []
-    for (part, value) in zip(own, given) {
-      if part.hasPrefix("{") { values.append(String(value)) } else if part != value { return nil }
-    }
-    return values
   }
 }
 
@@ -127,18 +114,9 @@ struct PageRequest: Sendable {
 
   var scope: Scope { reader?.scope ?? Scope([]) }
 
-  /// The whole number of a parameter. - Throws: 400 outside of `range`.
   func number<Value: FixedWidthInteger>(
     _ name: String, in range: ClosedRange<Value>
-  ) throws(CollectorRefusal) -> Value? {
-    guard let text = http.parameter(name) else { return nil }
-    guard let value = Value(text), range.contains(value) else {
-      throw CollectorRefusal(
-        400,
-        "\(name): is `\(text.prefix(32))`, must be a whole number from \(range.lowerBound) to \(range.upperBound)")
-    }
-    return value
-  }
+  ) throws(CollectorRefusal) -> Value? { try http.number(name, in: range) }
 
   /// One word of a parameter. - Throws: 400 for another word.
   func word<Word: RawRepresentable & CaseIterable>(

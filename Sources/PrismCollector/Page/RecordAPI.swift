@@ -5,6 +5,8 @@ import PrismProtocol
 /// Answers the API about one record, and changes records (docs/records.md, "Change records").
 struct RecordAPI: PageAnswers {
   static let prefix = "/records/{namespace}/{table}"
+  /// Of a question for records.
+  static let parameters = ["namespace", "table", "device", "id", "field", "after", "limit"]
 
   static let changesMax = 1000
 
@@ -17,9 +19,7 @@ struct RecordAPI: PageAnswers {
     let place = try Self.place(request)
     var filter = RecordFilter(scope: request.scope, namespace: place.namespace, table: place.table)
     filter.device = place.device
-    if let after = try request.number("after", in: 0...Int64.max) { filter.after = after }
-    if let limit = try request.number("limit", in: 1...RecordFilter.limitMax) { filter.limit = limit }
-    return try await find(filter, where: try MetaCondition.all("field", request.http))
+    return try await find(request, &filter)
   }
 
   /// `GET /records/{namespace}/{table}/{record}`.
@@ -219,34 +219,70 @@ extension CollectorRefusal {
 extension RecordAPI {
   /// `GET /records`: a page of one table or of one device, by ascending server id.
   func find(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    var http = request.http
-    http.query.removeAll { $0.name == "field" }
-    return try await find(try RecordFilter(http, request.scope), where: try MetaCondition.all("field", request.http))
+    var filter = RecordFilter(scope: request.scope)
+    let given = { (name: String) in request.http.parameter(name) }
+    filter.device = given("device")
+    filter.namespace = given("namespace").flatMap { NamespaceName($0) }
+    filter.table = given("table").flatMap { RecordTableName($0) }
+    guard filter.namespace != nil || (filter.device != nil && given("namespace") == nil) else {
+      throw CollectorRefusal(400, "namespace must be the name of a namespace; leave it out only with a device")
+    }
+    guard filter.table != nil || (filter.device != nil && given("table") == nil) else {
+      throw CollectorRefusal(400, "table must be the name of a table of records; leave it out only with a device")
+    }
+    filter.id = given("id").flatMap { RecordID($0) }
+    guard filter.id != nil || given("id") == nil else { throw CollectorRefusal(400, "id must be that of a record") }
+    return try await find(request, &filter)
+  }
+
+  private func find(
+    _ request: PageRequest, _ filter: inout RecordFilter
+  ) async throws(CollectorRefusal) -> HTTPResponse {
+    filter.after = try request.number("after", in: 0...Int64.max) ?? filter.after
+    filter.limit = try request.number("limit", in: 1...RecordFilter.limitMax) ?? filter.limit
+    return try await find(filter, where: try MetaCondition.all("field", request.http))
   }
 
   /// - Parameter conditions: of the fields. Rows are read until there are enough, or for `ReportScan.pageBudget`; `next` is where to
   ///   go on.
-  func find(_ wanted: RecordFilter, where conditions: [MetaCondition]) async throws(CollectorRefusal) -> HTTPResponse {
+  private func find(
+    _ wanted: RecordFilter, where conditions: [MetaCondition]
+  ) async throws(CollectorRefusal) -> HTTPResponse {
     let (store, time, started) = (api.collector.store, api.collector.time, api.collector.time.uptime)
     let read = { (filter: RecordFilter) async throws(CollectorRefusal) in
       try await api.ask { () throws(StoreFailure) in try await store.records(filter) }
     }
     if conditions.isEmpty {
       let page = try await read(wanted)
-      return Collector.response(page, next: wanted.next(behind: page))
+      return Self.response(page, next: wanted.next(behind: page))
     }
     let questions = conditions.map { FieldQuestion($0) }
     var (filter, found) = (wanted, [CollectedRecord]())
     filter.limit = RecordFilter.limitMax
     repeat {
       let page = try await read(filter)
-      guard let last = page.last else { return Collector.response(found, next: nil) }
+      guard let last = page.last else { return Self.response(found, next: nil) }
       for record in page where questions.allSatisfy({ $0.of(record.fields) }) {
         found.append(record)
-        if found.count == wanted.limit { return Collector.response(found, next: record.number) }
+        if found.count == wanted.limit { return Self.response(found, next: record.number) }
       }
       filter.after = last.number
     } while time.uptime - started < ReportScan.pageBudget
-    return Collector.response(found, next: filter.after)
+    return Self.response(found, next: filter.after)
+  }
+
+  /// A page as JSON. - Parameter next: the `after` of the following one; nil: there is no further one.
+  private static func response(_ page: [CollectedRecord], next: Int64?) -> HTTPResponse {
+    let records = page.map(\.fetchedText).joined(separator: [UInt8(ascii: ",")])
+    let end = "],\"next\":\(next.map { String($0) } ?? "null")}"
+    return .json(Array(#"{"records":["#.utf8) + records + Array(end.utf8))
+  }
+}
+
+extension RecordFilter {
+  /// Where the page behind this one begins; nil: it is the last one.
+  fileprivate func next(behind page: [CollectedRecord]) -> Int64? {
+    let isLast = page.count < limit && page.reduce(0) { $0 + $1.fields.count } < Self.bytesMax
+    return isLast ? nil : page.last?.number
   }
 }

@@ -23,25 +23,36 @@ struct RolloutAPI: PageAnswers {
 
   /// `GET /configuration`
   func configuration(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let limit = try request.number("limit", in: 1...1000) ?? 100
-    let failedOnly = try request.word("failed", Flag.self) == .true
+    let (devices, isFull) = try await page(request)
     guard let remote = api.collector.remote else {
       return PageAPI.json(of: [
         "served": false, "summary": .null, "namespaces": [], "versions": [], "devices": [], "next": .null,
         "candidate": .null, "rollout": .null, "history": [],
       ])
     }
-    let page = try await remote.devices.page(
-      after: request.http.parameter("after") ?? "", failedOnly: failedOnly, limit: limit)
     let active = await remote.store.rollouts.active
     return PageAPI.json([
       "served": true, "candidate": try await candidate(remote.store),
       "rollout": try await described(active, remote.devices),
       "history": await remote.store.rollouts.events.suffix(Self.historyMax).reversed().map { Self.described($0) },
       "summary": await summary(), "namespaces": try await remote.store.served(),
-      "versions": try await remote.devices.versions(), "devices": page.map { Self.marked($0, active) },
-      "next": page.count == limit ? page.last?["device"] : nil,
+      "versions": try await remote.devices.versions(), "devices": devices.map { Self.marked($0, active) },
+      "next": isFull ? devices.last?["device"] : nil,
     ])
+  }
+
+  /// The plain `GET /devices`: what devices said of their configuration.
+  func devices(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let devices = try await page(request).devices
+    return PageAPI.json(["devices": devices, "next": devices.last?["device"]])
+  }
+
+  private func page(_ request: PageRequest) async throws(CollectorRefusal) -> (devices: [JSONValue], isFull: Bool) {
+    let limit = try request.number("limit", in: 1...1000) ?? 100
+    let failedOnly = try request.word("failed", Flag.self) == .true
+    let devices = try await api.collector.remote?.devices.page(
+      after: request.http.parameter("after") ?? "", failedOnly: failedOnly, limit: limit)
+    return (devices ?? [], devices?.count == limit)
   }
 
   /// The files that a rollout would begin with.

@@ -10,7 +10,7 @@ struct ReportFilter: Sendable, Equatable {
   let scope: Scope
 
   /// The time of a report by which it is found and counted.
-  enum Axis: String, Sendable {
+  enum Axis: String, Sendable, CaseIterable {
     /// When it was made, corrected by the clock of its device; when it was received, if it has no such time.
     case created
     case received
@@ -63,58 +63,11 @@ struct ReportFilter: Sendable, Equatable {
 }
 
 extension ReportFilter {
-  private static let parameters = [
-    "namespace", "type", "device", "kind", "since", "until", "time", "meta", "after", "before", "order", "limit",
-  ]
-
-  /// Reads the query of `GET /reports`. - Throws: 400 naming the parameter.
-  init(_ request: HTTPRequest, _ scope: Scope) throws(CollectorRefusal) {
-    self.init(scope: scope)
-    try request.checkParameters(Self.parameters)
-    (namespace, type) = (request.parameter("namespace"), request.parameter("type"))
-    (device, kind) = (request.parameter("device"), try Self.kind(request.parameter("kind")))
-    (since, until) = (try Self.time("since", request), try Self.time("until", request))
-    if let since, let until, since >= until { throw CollectorRefusal(400, "until: must be later than since") }
-    switch request.parameter("time") {
-    case nil: break
-    case let name?:
-      guard let known = Axis(rawValue: name) else { throw CollectorRefusal(400, "time: must be created or received") }
-      axis = known
-    }
-    metas = try MetaCondition.all("meta", request)
-    after = try Self.number("after", request) ?? 0
-    before = try Self.number("before", request)
-    switch request.parameter("order") {
-    case nil, "oldest": break
-    case "newest": isNewestFirst = true
-    default: throw CollectorRefusal(400, "order: must be oldest or newest")
-    }
-    limit = Int(clamping: try Self.number("limit", request) ?? 100)
-    guard Self.limits.contains(limit) else {
-      throw CollectorRefusal(
-        400, "limit: is \(limit), must be \(Self.limits.lowerBound) to \(Self.limits.upperBound)")
-    }
-  }
-
   /// - Throws: 400 for another word.
   static func kind(_ word: String?) throws(CollectorRefusal) -> String? {
     let kinds = RowKind.reports.map(\.name)
     guard let word, !kinds.contains(word) else { return word }
     throw CollectorRefusal(400, "kind: is `\(word.prefix(32))`, must be one of \(kinds.joined(separator: ", "))")
-  }
-
-  private static func time(_ name: String, _ request: HTTPRequest) throws(CollectorRefusal) -> Int64? {
-    let value = try number(name, request)
-    guard let value, 1_000_000_000..<100_000_000_000 ~= value else { return value }
-    throw CollectorRefusal(400, "\(name): \(value) are seconds; give milliseconds since 1970: \(value)000")
-  }
-
-  private static func number(_ name: String, _ request: HTTPRequest) throws(CollectorRefusal) -> Int64? {
-    guard let text = request.parameter(name) else { return nil }
-    guard let value = Int64(text), value >= 0 else {
-      throw CollectorRefusal(400, "\(name): must be a whole number, 0 or more")
-    }
-    return value
   }
 }
 
@@ -147,5 +100,18 @@ extension HTTPRequest {
     let hint = NearestName.of(unknown, among: known).map { "; did you mean `\($0)`?" } ?? "."
     let others = known.isEmpty ? "No parameter is taken" : "There are \(known.joined(separator: ", "))"
     throw CollectorRefusal(400, "`\(unknown.prefix(64))` is no parameter here\(hint) \(others)")
+  }
+
+  /// The whole number of a parameter. - Throws: 400 outside of `range`.
+  func number<Value: FixedWidthInteger>(
+    _ name: String, in range: ClosedRange<Value>
+  ) throws(CollectorRefusal) -> Value? {
+    guard let text = parameter(name) else { return nil }
+    guard let value = Value(text), range.contains(value) else {
+      throw CollectorRefusal(
+        400,
+        "\(name): is `\(text.prefix(32))`, must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return value
   }
 }

@@ -93,7 +93,7 @@ struct HeadCheck: Sendable {
 
   func admit(_ request: HTTPRequest) -> HTTPAdmission {
     do throws(CollectorRefusal) {
-      if request.method == .post, let kind = RowKind.all.first(where: { $0.path == request.path }) {
+      if case .success((.packet(let kind), _)) = SenderRoute.table.find(request.method, request.path) {
         return .take(isProven: try admitPacket(request, kind))
       }
       try checkBody(request)

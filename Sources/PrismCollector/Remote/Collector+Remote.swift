@@ -3,7 +3,7 @@ import PrismHTTP
 import PrismPacket
 import PrismProtocol
 
-// Remote configuration: `GET /prism/config`, and what devices say of it at `GET /devices`.
+// Remote configuration: `GET /prism/config`.
 extension Collector {
   func configuration(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     try await access.checkSender(request)
@@ -29,16 +29,6 @@ extension Collector {
       counts.count(.questions, "refused_\(error.status)")
       throw error
     }
-  }
-
-  func devices(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    try request.checkParameters(["limit", "after", "failed"])
-    let limit = Int(request.parameter("limit") ?? "100") ?? 0
-    guard (1...1000).contains(limit) else { throw CollectorRefusal(400, "limit must be 1...1000") }
-    let page = try await remote?.devices.page(
-      after: request.parameter("after") ?? "", failedOnly: request.parameter("failed") == "true", limit: limit)
-    let body: JSONValue = ["devices": .array(page ?? []), "next": page?.last?["device"] ?? .null]
-    return HTTPResponse(status: 200, contentType: "application/json", text: body.text + "\n")
   }
 
   /// Of packets' answers: the version of the configuration that there is, so that who has an older one asks.

@@ -238,18 +238,10 @@ extension ConfigurationQuestion {
     guard let device = request.parameter("deviceId"), DeviceID.isValid(device)
     else { throw CollectorRefusal(400, "deviceId must be 1 to 128 visible ASCII characters") }
     self.init(deviceID: device)
-    updateTime = try Self.number(request, "updateTime")
-    version = try Self.number(request, "version")
-    lastApplied = try Self.number(request, "lastApplied")
+    updateTime = try request.number("updateTime", in: 0...Int64.max)
+    version = try request.number("version", in: 0...Int64.max)
+    lastApplied = try request.number("lastApplied", in: 0...Int64.max)
     (lastFailed, reason) = (request.parameter("lastFailed"), request.parameter("reason"))
-  }
-
-  private static func number(_ request: HTTPRequest, _ name: String) throws(CollectorRefusal) -> Int64? {
-    guard let text = request.parameter(name) else { return nil }
-    guard let number = Int64(text), number >= 0 else {
-      throw CollectorRefusal(400, "\(name) must be a whole number, 0 or more")
-    }
-    return number
   }
 
   /// With texts that do no harm where they are shown.

@@ -21,8 +21,6 @@ public actor OTLPInput {
     (self.time, self.snapshot) = (time, snapshot)
   }
 
-  /// The paths that it answers with POST.
-  package nonisolated var paths: [String] { OTLPSignal.allCases.map(\.path) }
   /// The largest body, in bytes, as it comes.
   package nonisolated var bodyBytesMax: Int { OTLPLimits.bodyBytesMax }
 

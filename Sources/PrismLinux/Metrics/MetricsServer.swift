@@ -110,22 +110,28 @@ public actor MetricsServer {
 
   // MARK: Pages
 
-  func answer(_ request: HTTPRequest) async -> HTTPResponse {
-    guard (["/metrics", "/healthz", "/readyz"] + StatusAnswers.paths).contains(request.path) else {
-      return .refusal(404, "there is nothing at this path; try /, /doctor, /metrics, /healthz or /readyz")
+  private static let routes = RouteTable<@Sendable (MetricsServer, HTTPRequest) async -> HTTPResponse>([
+    .init(.get, "/") { await $0.statusPage($1) },
+    .init(.get, "/doctor") { await $0.doctorPage($1) },
+    .init(.get, "/status.css") { _, _ in StatusAnswers.style },
+    .init(.get, "/status.js") { _, _ in StatusAnswers.script },
+    .init(.get, "/metrics") { server, _ in
+      HTTPResponse(status: 200, contentType: MetricsText.contentType, text: await server.page())
+    },
+    .init(.get, "/healthz") { _, _ in MetricsServer.text("ok\n") },
+    .init(.get, "/readyz") { server, _ in await server.readiness() },
+  ])
+
+  nonisolated func answer(_ request: HTTPRequest) async -> HTTPResponse {
+    switch Self.routes.find(request.method, request.path) {
+    case .success(let found): await found.route(self, request)
+    case .failure(let miss): miss.response
     }
-    guard request.method == .get else { return .refusal(405, "only GET is for this path", headers: [("Allow", "GET")]) }
-    switch request.path {
-    case "/metrics":
-      return HTTPResponse(status: 200, contentType: MetricsText.contentType, text: await page())
-    case "/readyz": return await readiness()
-    case "/": return await statusPage(request)
-    case "/doctor":
-      if let refusal = status.refusal(request) { return refusal }
-      return StatusAnswers.html(await status.check(now: SystemTime().uptime)?.value ?? "")
-    case let path where StatusAnswers.paths.contains(path): return StatusAnswers.file(path)
-    default: return HTTPResponse(status: 200, contentType: "text/plain; charset=utf-8", text: "ok\n")
-    }
+  }
+
+  private func doctorPage(_ request: HTTPRequest) async -> HTTPResponse {
+    if let refusal = status.refusal(request) { return refusal }
+    return StatusAnswers.html(await status.check(now: SystemTime().uptime)?.value ?? "")
   }
 
   private func statusPage(_ request: HTTPRequest) async -> HTTPResponse {
@@ -145,7 +151,11 @@ public actor MetricsServer {
   private func readiness() async -> HTTPResponse {
     if let obstacle = sources.engine.obstacle { return .refusal(503, obstacle) }
     guard await storeFigures() != nil else { return .refusal(503, "the store does not answer") }
-    return HTTPResponse(status: 200, contentType: "text/plain; charset=utf-8", text: "ready\n")
+    return Self.text("ready\n")
+  }
+
+  private static func text(_ text: String) -> HTTPResponse {
+    HTTPResponse(status: 200, contentType: "text/plain; charset=utf-8", text: text)
   }
 
   /// nil: the store fails, or does not answer in time.

@@ -6,7 +6,6 @@ import PrismHTTP
 /// The answers for people at `metrics.listen`. A web page of another origin can point its own name here (DNS rebinding):
 /// so these pages are for a `Host` in numbers, `localhost`, or this machine's name.
 struct StatusAnswers: Sendable {
-  static let paths = ["/", "/doctor", "/status.css", "/status.js"]
   /// The checks ask collectors: they run once in this time, however often somebody asks.
   static let checkInterval: Duration = .seconds(30)
 
@@ -46,13 +45,10 @@ struct StatusAnswers: Sendable {
     return task
   }
 
-  static func file(_ path: String) -> HTTPResponse {
-    path == "/status.css"
-      ? HTTPResponse(
-        status: 200, contentType: "text/css; charset=utf-8", headers: headers, text: StatusFiles.style)
-      : HTTPResponse(
-        status: 200, contentType: "text/javascript; charset=utf-8", headers: headers, text: StatusFiles.script)
-  }
+  static let style = HTTPResponse(
+    status: 200, contentType: "text/css; charset=utf-8", headers: headers, text: StatusFiles.style)
+  static let script = HTTPResponse(
+    status: 200, contentType: "text/javascript; charset=utf-8", headers: headers, text: StatusFiles.script)
 
   /// Empty if the kernel does not tell.
   static var machine: String {

@@ -14,7 +14,8 @@ struct PageFileTests {
     let names = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path)
     #expect(names.count == PageFiles.all.count)
     for name in names {
-      let file = try #require(PageFile.named(name == "index.html" ? "/" : "/" + name), "\(name)")
+      let path = name == "index.html" ? "/" : "/" + name
+      let file = try #require(PageFiles.all.first { $0.path == path }, "\(name)")
       #expect(try Data(contentsOf: Self.folder.appending(path: name)) == Data(file.bytes), "run scripts/embed-page")
     }
   }

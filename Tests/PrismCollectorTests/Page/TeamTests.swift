@@ -103,7 +103,7 @@ struct TeamTests {
         path.contains("{fingerprint}") ? crashes.map { path.replacing("{fingerprint}", with: $0) } : [path]
       }.map {
         $0.replacing("{namespace}", with: team).replacing("{table}", with: "product")
-          .replacing("{record}", with: "p1").replacing("{buildId}", with: "ab").replacing("{name}", with: "out")
+          .replacing("{+record}", with: "p1").replacing("{buildId}", with: "ab").replacing("{name}", with: "out")
       }
       let queries: [Query] = [
         [], [("namespace", team)], [("device", "\(team)-only")], [("device", "both")], [("id", "\(team)-only")],
@@ -128,7 +128,7 @@ struct TeamTests {
   }
 
   private static func type(of route: PageRoute) -> String {
-    route.path.contains("{record}") || route.method == .patch
+    route.path.contains("{+record}") || route.method == .patch
       ? route.method == .patch ? "application/merge-patch+json" : "application/json"
       : route.path.hasPrefix("/records") ? "application/x-ndjson" : "application/json"
   }

@@ -166,6 +166,21 @@ struct IngestHTTPTests {
     }
   }
 
+  @Test(
+    "a 405 names the methods that the path takes, and no others",
+    arguments: [
+      ("GET", "/v1/reports", "POST"), ("POST", "/v1/limits", "GET"), ("HEAD", "/v1/common", "GET"),
+      ("PUT", "/v1/records/part", "GET"), ("POST", "/v1/records/part/a", "GET, PUT, PATCH, DELETE"),
+    ])
+  func allow(method: String, path: String, allow: String) async throws {
+    try await withIngestRig { rig in
+      let client = try IngestClient(rig.path)
+      try await client.send("\(method) \(path) HTTP/1.1\r\nHost: p\r\n\r\n")
+      let answer = try await client.rest()
+      #expect(answer.hasPrefix("HTTP/1.1 405 ") && answer.contains("\r\nAllow: \(allow)\r\n"), "\(answer)")
+    }
+  }
+
   @Test("a body of 10,000 lines is taken, one more is 413 and nothing of it is stored", arguments: [10_000, 10_001])
   func manyLines(count: Int) async throws {
     try await withIngestRig { rig in

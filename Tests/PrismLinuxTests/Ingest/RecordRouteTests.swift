@@ -11,7 +11,9 @@ struct RecordRouteTests {
     -> String
   {
     let head = try HTTPHead(Array("\(method) \(target) HTTP/1.1\r\nHost: p\r\n\(headers)\r\n".utf8)[...])
-    return String(decoding: try RecordRoute(head).line(Array(body.utf8)), as: UTF8.self)
+    let (route, parts) = try HTTPRoutes().find(head, nil)
+    guard case .record(let verb) = route else { return "" }
+    return String(decoding: try RecordRoute(verb, head, parts).line(Array(body.utf8)), as: UTF8.self)
   }
 
   @Test(

@@ -4,13 +4,13 @@ import PrismProtocol
 /// Answers as the text of HTTP/1.1.
 enum HTTPAnswer {
   static func render(
-    _ answer: InputAnswer, keepAlive: Bool, etag: Int64? = nil, allow: String = "GET, POST"
+    _ answer: InputAnswer, keepAlive: Bool, etag: Int64? = nil, allow: String? = nil
   ) -> [UInt8] {
     let status = answer.status
     var head = "HTTP/1.1 \(status) \(reason(status))\r\nContent-Type: \(answer.contentType)\r\n"
     if status != 304 { head += "Content-Length: \(answer.body.count)\r\n" }
     if let etag { head += "ETag: \"\(etag)\"\r\n" }
-    if status == 405 { head += "Allow: \(allow)\r\n" }
+    if let allow { head += "Allow: \(allow)\r\n" }
     if let seconds = answer.retrySeconds { head += "Retry-After: \(seconds)\r\n" }
     if !keepAlive { head += "Connection: close\r\n" }
     return Array(head.utf8) + [UInt8(ascii: "\r"), UInt8(ascii: "\n")] + answer.body

@@ -16,7 +16,7 @@ extension HTTPExchange {
   }
 
   mutating func answer(_ head: HTTPHead, _ refusal: Refusal) {
-    (body, record) = ([], nil)
+    body = []
     answer(head, InputAnswer(refusal))
   }
 
@@ -40,7 +40,6 @@ extension HTTPExchange {
     }
     endPoll(&conversation)
     if let refusal = summary.onlyRefusal { return answer(head, refusal) }
-    record = nil
     answer(head, InputAnswer(status: status, body: status == 304 ? [] : line), etag: etag)
   }
 
@@ -58,10 +57,8 @@ extension HTTPExchange {
   /// Answers a request that waits: there was no change.
   mutating func stopPolling(_ conversation: inout IngestConversation) {
     guard case .polling(let head) = state else { return }
-    let known = record?.known
     endPoll(&conversation)
-    record = nil
-    answer(head, InputAnswer(status: 304, body: []), etag: known)
+    answer(head, InputAnswer(status: 304, body: []), etag: record?.known)
   }
 
   private func endPoll(_ conversation: inout IngestConversation) {

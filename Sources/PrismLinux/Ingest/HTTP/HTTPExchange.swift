@@ -22,7 +22,6 @@ struct HTTPExchange {
     case closing
   }
 
-  static let reports = "/v1/reports", limits = "/v1/limits", common = "/v1/common"
   /// A body of many reports; one with a larger payload may be as long as that takes.
   static let bodyBytesMax = 4 * 1024 * 1024
   /// Of one answer to a line of a body, in most cases.
@@ -36,11 +35,11 @@ struct HTTPExchange {
   /// Bytes of the body that the conversation has taken, and the lines that the body has.
   var fedBytes = 0, bodyLines = 0
   private var output: [UInt8] = []
-  /// The request that is being read, if another input answers it.
+  /// The request that is being read, or is handed over, if another input answers it.
   private var inputRequest: InputRequest?
-  private var handed: InputRequest?
   /// The request that is being read or answered, if it is about records.
-  var record: RecordRoute?
+  private(set) var record: RecordRoute?
+  private var route = IngestRoute.reports
   private let routes: HTTPRoutes
   /// A request of another input that was refused before it was whole, to be counted.
   private(set) var refusedRequest: IngestCounters.InputResult?
@@ -160,8 +159,9 @@ struct HTTPExchange {
     let head = try HTTPHead(headText[...])
     headText = []
     inputRequest = routes.inputRequest(head)
-    try routes.check(head, inputRequest)
-    record = RecordRoute.takes(head.path) ? try RecordRoute(head) : nil
+    let parts: [String]
+    (route, parts) = try routes.find(head, inputRequest)
+    if case .record(let verb) = route { record = try RecordRoute(verb, head, parts) }
     if case .length(let length) = head.body {
       guard length <= bytesMax(conversation.session.rules) else { throw tooLarge(conversation) }
       body.reserveCapacity(length)
@@ -207,22 +207,21 @@ struct HTTPExchange {
   private mutating func handle(
     _ head: HTTPHead, _ conversation: IngestConversation, _ turn: inout WorkTurn
   ) throws(HTTPHead.Fault) -> Bool {
-    if let inputRequest {
-      hand(inputRequest, head, conversation.session.rules)
+    switch route {
+    case .input:
+      hand(head, conversation.session.rules)
       return false
-    }
-    if let record {
+    case .record:
       turn.spend(body.count)
-      beginFeeding(try record.line(body), head)
+      beginFeeding(try record?.line(body) ?? [], head)
       return true
-    }
-    guard head.path == Self.reports else {
-      body = []
-      let isLimits = head.path == Self.limits
-      let limits = AnswerText.limits(payloadBytesMax: conversation.session.rules.payloadBytesMax).bytes
-      let common = Array("{".utf8) + conversation.session.context.members + Array("}".utf8)
-      answer(head, InputAnswer(body: (isLimits ? limits : common) + Array("\n".utf8)))
+    case .limits:
+      answer(head, AnswerText.limits(payloadBytesMax: conversation.session.rules.payloadBytesMax).bytes)
       return !mustClose
+    case .common:
+      answer(head, Array("{".utf8) + conversation.session.context.members + Array("}".utf8))
+      return !mustClose
+    case .reports: break
     }
     joinLines()
     bodyLines = BodyLines.count(body.span, max: Limits.bodyLinesMax, lineBytesMax: body.count)
@@ -235,24 +234,27 @@ struct HTTPExchange {
     return body.count <= Limits.lineBytesMax  // a larger one waits until its memory is reserved
   }
 
-  private mutating func hand(_ request: InputRequest, _ head: HTTPHead, _ rules: AdmissionRules) {
-    var request = request
+  private mutating func answer(_ head: HTTPHead, _ line: [UInt8]) {
+    body = []
+    answer(head, InputAnswer(body: line + Array("\n".utf8)))
+  }
+
+  private mutating func hand(_ head: HTTPHead, _ rules: AdmissionRules) {
+    guard var request = inputRequest else { return }
     request.reservedBytes = HTTPRoutes.heldBytes(body, isPacked: request.isPacked, rules)
     swap(&request.body, &body)
-    (state, handed) = (.handed(head, bytes: request.reservedBytes), request)
+    (state, inputRequest) = (.handed(head, bytes: request.reservedBytes), request)
   }
 
   /// Takes the request that another input is to answer; then `finish` brings the answer.
   mutating func takeRequest() -> InputRequest? {
-    defer { handed = nil }
-    return handed
+    defer { if isHanded { inputRequest = nil } }
+    return isHanded ? inputRequest : nil
   }
 
   /// The answer of another input is here.
   mutating func finish(_ answer: InputAnswer) {
-    guard case .handed(let head, _) = state else { return }
-    self.answer(head, answer)
-    inputRequest = nil
+    if case .handed(let head, _) = state { self.answer(head, answer) }
   }
 
   /// One report that is written over several lines becomes one line; everything else stays as it came.
@@ -304,22 +306,19 @@ struct HTTPExchange {
   }
 
   private mutating func fail(_ fault: HTTPHead.Fault) {
+    var answer = InputAnswer(Refusal(fault.status == 413 ? .payloadTooLarge : .badRequest, fault.message))
+    answer.status = fault.status
     if let inputRequest, let input = routes.input {
       refusedRequest = .init(input: input.name(of: inputRequest), status: fault.status)
-      let answer = input.answer(to: inputRequest, status: fault.status, message: fault.message)
-      output += HTTPAnswer.render(answer, keepAlive: false)
-    } else {
-      let code: RefusalCode = fault.status == 413 ? .payloadTooLarge : .badRequest
-      var answer = InputAnswer(Refusal(code, fault.message))
-      answer.status = fault.status
-      output += HTTPAnswer.render(answer, keepAlive: false, allow: fault.allow)
+      answer = input.answer(to: inputRequest, status: fault.status, message: fault.message)
     }
+    output += HTTPAnswer.render(answer, keepAlive: false, allow: fault.allow)
     (state, headText, body, inputRequest, record) = (.closing, [], [], nil, nil)
   }
 
   mutating func answer(_ head: HTTPHead, _ answer: InputAnswer, etag: Int64? = nil) {
     let keepsAlive = head.isKeptAlive && !answer.mustClose
     output += HTTPAnswer.render(answer, keepAlive: keepsAlive, etag: etag)
-    state = keepsAlive ? .head : .closing
+    (state, record) = (keepsAlive ? .head : .closing, nil)
   }
 }

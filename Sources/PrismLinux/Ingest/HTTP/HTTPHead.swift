@@ -1,4 +1,5 @@
 import PrismBase
+import PrismHTTP
 import PrismProtocol
 
 /// The head of one HTTP/1.1 request, strictly read (RFC 9112): what could be understood in two ways is refused.
@@ -14,10 +15,9 @@ struct HTTPHead: Equatable {
     let status: Int
     let message: String
     /// Of 405: the methods that the path takes.
-    let allow: String
-    init(_ status: Int, _ message: String, allow: String = "GET, POST") {
-      (self.status, self.message, self.allow) = (status, message, allow)
-    }
+    var allow: String?
+    init(_ status: Int, _ message: String) { (self.status, self.message) = (status, message) }
+    init(_ miss: RouteMiss) { (status, message, allow) = (miss.status, miss.message, miss.allow) }
   }
 
   var method: String

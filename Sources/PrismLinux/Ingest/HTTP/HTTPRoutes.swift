@@ -1,8 +1,16 @@
 import PrismAdmission
 import PrismBase
+import PrismHTTP
 import PrismInputs
 import PrismPacket
 import PrismProtocol
+
+/// A request's subject on an HTTP connection.
+enum IngestRoute {
+  case reports, limits, common
+  case record(RecordVerb)
+  case input
+}
 
 /// The paths of an HTTP connection: those of the ingest socket, and those of another input.
 struct HTTPRoutes {
@@ -36,40 +44,41 @@ struct HTTPRoutes {
     max(memoryBytes(body.count, isPacked: isPacked, rules), body.count)
   }
 
+  private static let inputs = OTLPSignal.allCases.map { RouteTable<IngestRoute>.Row(.post, $0.path, .input) }
+  private static let own: [RouteTable<IngestRoute>.Row] = [
+    .init(.post, "/v1/reports", .reports),
+    .init(.get, "/v1/limits", .limits),
+    .init(.get, "/v1/common", .common),
+    .init(.get, "/v1/records/{table}", .record(.list)),
+    .init(.get, "/v1/records/{table}/{+id}", .record(.get)),
+    .init(.put, "/v1/records/{table}/{+id}", .record(.put)),
+    .init(.patch, "/v1/records/{table}/{+id}", .record(.patch)),
+    .init(.delete, "/v1/records/{table}/{+id}", .record(.delete)),
+  ]
+  private static let tables = (inputs: RouteTable(inputs), own: RouteTable(own), all: RouteTable(own + inputs))
+
   /// - Returns: the request without its body; nil if it is not for another input.
   func inputRequest(_ head: HTTPHead) -> InputRequest? {
-    guard let input, input.paths.contains(head.path) else { return nil }
+    guard input != nil, OTLPSignal(path: head.path) != nil else { return nil }
     return InputRequest(
       path: head.path, contentType: head.contentType, packing: PacketEncoding(rawValue: head.contentEncoding) ?? .none)
   }
 
   /// Judges a request by its head. - Throws: the refusal.
-  func check(_ head: HTTPHead, _ request: InputRequest?) throws(HTTPHead.Fault) {
+  func find(
+    _ head: HTTPHead, _ request: InputRequest?
+  ) throws(HTTPHead.Fault) -> (route: IngestRoute, parts: [String]) {
     if isAlone, !Self.isLocal(head.host) {
       throw HTTPHead.Fault(421, "the header Host must be localhost or an address of loopback")
     }
-    guard let request else { return try checkOwn(head) }
-    guard head.method == "POST" else { throw HTTPHead.Fault(405, "\(head.path) takes POST") }
-    guard request.isPacked || head.contentEncoding == "identity" else {
-      throw HTTPHead.Fault(415, "the Content-Encoding must be gzip or zstd")
+    let table = isAlone ? Self.tables.inputs : input == nil ? Self.tables.own : Self.tables.all
+    let found = try table.find(.init(rawValue: head.method), head.path).mapError(HTTPHead.Fault.init).get()
+    guard head.contentEncoding == "identity" || request?.isPacked == true else {
+      let others = request == nil ? "bodies are not taken compressed" : "the Content-Encoding must be gzip or zstd"
+      throw HTTPHead.Fault(415, others)
     }
-    if let (status, message) = input?.refusal(of: request) { throw HTTPHead.Fault(status, message) }
-  }
-
-  private func checkOwn(_ head: HTTPHead) throws(HTTPHead.Fault) {
-    let (reports, limits, common) = (HTTPExchange.reports, HTTPExchange.limits, HTTPExchange.common)
-    if isAlone { throw HTTPHead.Fault(404, "there are POST \((input?.paths ?? []).joined(separator: ", POST "))") }
-    if RecordRoute.takes(head.path) { return }
-    guard head.contentEncoding == "identity" else { throw HTTPHead.Fault(415, "bodies are not taken compressed") }
-    switch (head.path, head.method) {
-    case (reports, "POST"), (limits, "GET"), (common, "GET"): return
-    case (reports, _): throw HTTPHead.Fault(405, "\(reports) takes POST")
-    case (limits, _), (common, _): throw HTTPHead.Fault(405, "\(head.path) takes GET")
-    default:
-      let others = (input?.paths ?? []).map { ", POST \($0)" }.joined()
-      throw HTTPHead.Fault(
-        404, "there are POST \(reports), GET \(limits), GET \(common), \(RecordRoute.prefix)…\(others)")
-    }
+    if let request, let (status, message) = input?.refusal(of: request) { throw HTTPHead.Fault(status, message) }
+    return found
   }
 
   /// A page of a browser that made its own name point to loopback sends that name.

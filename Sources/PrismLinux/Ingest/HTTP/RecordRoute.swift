@@ -1,10 +1,10 @@
 import PrismAdmission
+import PrismBase
 import PrismProtocol
 
 /// A request over HTTP about records (docs/records.md, "Over HTTP"), translated into the line protocol: so both have the
 /// same answers and refusals. Pure.
 struct RecordRoute {
-  static let prefix = "/v1/records/"
   /// A put of the largest fields, with white space.
   static let bodyBytesMax = Limits.scannedBytesMax
   /// How long a list may wait for a change.
@@ -18,39 +18,22 @@ struct RecordRoute {
   /// How long a list that is still the known one waits for a change.
   private(set) var waitSeconds = 0
 
-  static func takes(_ path: String) -> Bool { path.hasPrefix(prefix) }
-
-  /// - Throws: 400, 405, 415.
-  init(_ head: HTTPHead) throws(HTTPHead.Fault) {
-    guard head.contentEncoding == "identity" else { throw HTTPHead.Fault(415, "bodies are not taken compressed") }
-    let parts = head.path.dropFirst(Self.prefix.count).split(separator: "/", omittingEmptySubsequences: false)
-    guard (1...2).contains(parts.count), let table = parts[0].percentDecoded,
-      let id = parts.count == 2 ? parts[1].percentDecoded : ""
-    else { throw HTTPHead.Fault(400, "the path must be \(Self.prefix)TABLE or \(Self.prefix)TABLE/ID") }
-    verb = try Self.verb(head, isOfRecord: parts.count == 2)
-    members = [.init("table", .string(table))]
-    if parts.count == 2 { members.append(.init("id", .string(id))) }
+  /// - Parameter parts: of the path, as they were written. - Throws: 400.
+  init(_ verb: RecordVerb, _ head: HTTPHead, _ parts: [String]) throws(HTTPHead.Fault) {
+    let names = parts.compactMap(\.strictlyPercentDecoded)
+    guard names.count == parts.count, parts.last?.contains("/") == false else {
+      throw HTTPHead.Fault(400, "the path must be /v1/records/TABLE or /v1/records/TABLE/ID, each percent-encoded")
+    }
+    self.verb = verb
+    members = zip(["table", "id"], names).map { .init($0, .string($1)) }
     try readQuery(head.query)
     try readConditions(head)
   }
 
-  private static func verb(_ head: HTTPHead, isOfRecord: Bool) throws(HTTPHead.Fault) -> RecordVerb {
-    switch (head.method, isOfRecord) {
-    case ("GET", false): return .list
-    case ("GET", true): return .get
-    case ("PUT", true): return .put
-    case ("PATCH", true): return .patch
-    case ("DELETE", true): return .delete
-    default:
-      let allow = isOfRecord ? "GET, PUT, PATCH, DELETE" : "GET"
-      throw HTTPHead.Fault(405, "a \(isOfRecord ? "record" : "table") takes \(allow)", allow: allow)
-    }
-  }
-
   private mutating func readQuery(_ query: String) throws(HTTPHead.Fault) {
     for part in query.split(separator: "&") {
-      let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard pair.count == 2, let key = pair[0].percentDecoded, let value = pair[1].percentDecoded,
+      let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) }
+      guard pair.count == 2, let key = pair[0].strictlyPercentDecoded, let value = pair[1].strictlyPercentDecoded,
         !members.contains(where: { $0.key == key })
       else { throw HTTPHead.Fault(400, "the query must be KEY=VALUE&…, each key once") }
       switch key {
@@ -126,26 +109,5 @@ struct RecordRoute {
       let table = text("table").flatMap({ RecordTableName($0) })
     else { return nil }
     return WatchedTable.Key(namespace: namespace, table: table)
-  }
-}
-
-extension Substring {
-  /// The text that RFC 3986, 2.1 encodes; nil if a `%` has no digits, or it is no UTF-8.
-  fileprivate var percentDecoded: String? {
-    var bytes: [UInt8] = []
-    var rest = utf8[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      let digits = rest.prefix(2)
-      guard digits.count == 2, !digits.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "-") }),
-        let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-      else { return nil }
-      bytes.append(value)
-      rest = rest.dropFirst(2)
-    }
-    return String(validating: bytes, as: UTF8.self)
   }
 }
