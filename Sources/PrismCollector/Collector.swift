@@ -215,5 +215,5 @@ enum SenderRoute: Sendable {
       .init(.get, "/readyz", .question(Collector.health)),
       .init(.get, "/metrics", .question(Collector.localMetrics)),
     ] + ["/reports", "/records", "/devices"].map { .init(.get, $0, .question(Collector.nothingIsRead)) },
-    hint: "packets go to /prism/meta, /prism/payload and /prism/records")
+    hint: "packets go to " + RowKind.all.map(\.path).joined(separator: ", "))
 }

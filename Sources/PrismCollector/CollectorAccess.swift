@@ -99,7 +99,7 @@ struct CollectorAccess: Sendable {
       try await !endedSessions.contains(session)
     {
       return ReaderIdentity(role: session.role, token, session: session)
-    } else if !needsReaderToken, request.peer.isLocal, hosts.isLocal(request.header("host")) {
+    } else if !needsReaderToken, request.peer.isLocal, HostCheck.isLocal(request.header("host")) {
       return isTrial ? .trial : .local
     }
     if let subject = try await assertion?.subject(request, now: time.unixMilliseconds) {
@@ -131,7 +131,7 @@ struct CollectorAccess: Sendable {
 
   /// - Throws: 403 if the request is not from this machine, or asks by another name.
   func checkLocal(_ request: HTTPRequest) throws(CollectorRefusal) {
-    guard request.peer.isLocal, hosts.isLocal(request.header("host")) else {
+    guard request.peer.isLocal, HostCheck.isLocal(request.header("host")) else {
       throw CollectorRefusal(403, "metrics are shown to this machine only, and at the reader's address")
     }
   }

@@ -30,7 +30,7 @@ struct StatusAnswers: Sendable {
 
   /// nil: the page is answered.
   func refusal(_ request: HTTPRequest) -> HTTPResponse? {
-    guard Self.isOwn(request.header("host"), machine: Self.machine) else {
+    guard HostCheck(names: [Self.machine]).allows(request.header("host")) else {
       return .refusal(403, "ask by the address in numbers, by localhost, or by the name of this machine")
     }
     return pages == nil ? .refusal(503, "the daemon is starting", headers: [("Retry-After", "1")]) : nil
@@ -55,10 +55,5 @@ struct StatusAnswers: Sendable {
     var names = utsname()
     guard uname(&names) == 0 else { return "" }
     return withUnsafeBytes(of: &names.nodename) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-  }
-
-  static func isOwn(_ host: String?, machine: String) -> Bool {
-    guard let name = host.flatMap({ HostAndPort.split($0) })?.host.lowercased() else { return false }
-    return name == "localhost" || name == machine.lowercased() || HostAndPort.isIPv4(name) || HostAndPort.isIPv6(name)
   }
 }

@@ -1,5 +1,4 @@
 import PrismAdmission
-import PrismBase
 import PrismHTTP
 import PrismInputs
 import PrismPacket
@@ -68,7 +67,7 @@ struct HTTPRoutes {
   func find(
     _ head: HTTPHead, _ request: InputRequest?
   ) throws(HTTPHead.Fault) -> (route: IngestRoute, parts: [String]) {
-    if isAlone, !Self.isLocal(head.host) {
+    if isAlone, !HostCheck.isLocal(head.host) {
       throw HTTPHead.Fault(421, "the header Host must be localhost or an address of loopback")
     }
     let table = isAlone ? Self.tables.inputs : input == nil ? Self.tables.own : Self.tables.all
@@ -79,11 +78,5 @@ struct HTTPRoutes {
     }
     if let request, let (status, message) = input?.refusal(of: request) { throw HTTPHead.Fault(status, message) }
     return found
-  }
-
-  /// A page of a browser that made its own name point to loopback sends that name.
-  private static func isLocal(_ host: String) -> Bool {
-    guard let (name, _) = HostAndPort.split(host) else { return false }
-    return HostAndPort.isLoopback(name)
   }
 }
