@@ -18,12 +18,15 @@ package protocol ReportOutput: Sendable {
 }
 
 extension ReportOutput {
+  /// For an output that is fastest with small pages.
   package var batching: ReportBatching { ReportBatching() }
+  /// Nothing.
   package func rest() async {}
 }
 
 /// How many reports an output gets at a time.
 package struct ReportBatching: Sendable, Equatable {
+  /// Of one page.
   package var reportsMax = 1000
   /// How long fewer of them wait for more.
   package var wait: Duration = .zero
@@ -34,6 +37,7 @@ package struct ReportBatching: Sendable, Equatable {
 
 /// A report that an output's other side refuses for good.
 package struct RefusedReport: Sendable, Equatable {
+  /// Of the report.
   package var id: Int64
   /// In words. Never a report's content.
   package var cause: String
@@ -63,6 +67,7 @@ package struct OutputFailure: Error, Equatable, CustomStringConvertible {
 }
 
 extension CurlClient {
+  /// Performs a request. - Throws: it has no answer.
   package func ask(_ request: TransferRequest) throws(OutputFailure) -> Answer {
     do throws(TransferError) { return try perform(request) } catch { throw OutputFailure(error.description) }
   }
@@ -82,6 +87,7 @@ extension CurlClient {
 }
 
 extension CollectorConfiguration.Output {
+  /// Makes the output that these settings describe.
   package func output(_ time: any TimeSource) -> any ReportOutput {
     switch target {
     case .ndjson(nil, _, _, _): NDJSONOutput(nil, name: name, time: time)

@@ -2,16 +2,21 @@ import PrismProtocol
 
 /// A report as a collector stores it, shows it, and hands it on.
 package struct StoredReport: Sendable, Equatable {
+  /// Of the store: ids rise in the order in which reports become visible.
   package var id: Int64
+  /// Of its stream.
   package var device: String, namespace: String, kind: String
+  /// As its program gave them; the daemon makes an id that is not given.
   package var type: String, reportID: String
   /// Milliseconds since 1970, of the device's clock; nil if the meta has no such time.
   package var createdTime: Int64?
   /// Milliseconds since 1970, of the collector's clock.
   package var receivedTime: Int64
+  /// Of the packet that brought it.
   package var packetID: String
   /// Of one without an id, among the reports of its packet that are stored together, from 0: it tells equal ones apart.
   package var place = 0
+  /// The packet before its own is missing.
   package var chainIsBroken: Bool
   /// JSON text.
   package var meta: [UInt8]

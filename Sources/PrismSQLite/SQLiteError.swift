@@ -40,11 +40,12 @@ public struct SQLiteError: Error, Equatable, CustomStringConvertible {
   /// A read past the file's end, which was cut off.
   public var isShortRead: Bool { code == SQLITE_IOERR | 2 << 8 }
 
-  /// The disk, the rights, the memory: another file would not change it.
+  /// The disk, the rights, the memory, another process: another file would not change it.
   public var isEnvironment: Bool {
     !isShortRead
       && [
         SQLITE_IOERR, SQLITE_FULL, SQLITE_NOMEM, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH, SQLITE_BUSY, SQLITE_LOCKED,
+        SQLITE_PROTOCOL, SQLITE_INTERRUPT, SQLITE_NOLFS,
       ].contains(primaryCode)
   }
 

@@ -81,8 +81,9 @@ private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ l
   let (stops, continuation) = AsyncStream.makeStream(of: Void.self)
   let queue = DispatchQueue(label: "prism.collector.signals")
   do {
-    let collector = try Collector(withConnections(options, log), log: log)
+    // A stop during the start waits for its end: killed, it would count as one that the database may have caused.
     let descriptor = prism_take_signals([SIGTERM, SIGINT, SIGUSR1], 3)
+    let collector = try Collector(withConnections(options, log), log: log)
     let source = descriptor < 0 ? nil : DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
     source?.setEventHandler { @Sendable in
       var number: UInt8 = 0

@@ -42,9 +42,11 @@ public final class StateLock: Sendable {
       && held.st_dev == found.st_dev
   }
 
+  /// Another process may hold the folder from now on.
+  public func release() { flock(descriptor, LOCK_UN) }
+
   deinit {
-    // Closed only, it would stay locked for as long as a child that is being started has its copy.
-    flock(descriptor, LOCK_UN)
+    release()  // closed only, it would stay locked for as long as a child that is being started has its copy
     close(descriptor)
   }
 }

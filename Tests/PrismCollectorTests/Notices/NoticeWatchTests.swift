@@ -199,7 +199,7 @@ struct NoticeWatchTests {
     #expect(try await rig.notices().first?.count == 50)
   }
 
-  @Test("the first look of a new receiver notes how things are: a count that is over its limit already is no news")
+  @Test("the first look of a new receiver notes how things are: a count that is over its limit already has no notice")
   func newReceiver() async throws {
     var receiver = NoticeRig.receiver(on: [.count])
     (receiver.countType, receiver.countOver, receiver.countMinutes) = ("sale", 2, 10)

@@ -28,8 +28,6 @@ actor PostgreSQLPacketStore: ReadStore {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   let options: Options
-  /// nil: closed.
-  private var lock: StateLock?
   private let setup: PostgreSQLSetup
   let readers: StoreReaders
   /// Of changes of records.
@@ -48,9 +46,7 @@ actor PostgreSQLPacketStore: ReadStore {
   /// Connects and makes the tables in an empty schema. A database that is away, starting or full of connections is
   /// waited for in the background.
   /// - Throws: what waiting does not change: a newer schema, a role without rights.
-  init(_ given: Options) throws(PostgreSQLSetup.Refusal) {
-    var options = given
-    (lock, options.lock) = (given.lock, nil)
+  init(_ options: Options) throws(PostgreSQLSetup.Refusal) {
     (self.options, health) = (options, StoreHealth(options.log))
     do throws(PacketError) { packer = try RestPacker() } catch {
       throw .failed(PostgreSQLError(kind: .lost, message: "there is no memory to pack reports"))
@@ -78,7 +74,7 @@ actor PostgreSQLPacketStore: ReadStore {
     await readers.close()
     await writing.close()
     await upkeep.close()
-    lock = nil
+    options.lock?.release()
   }
 
   // MARK: Taking
