@@ -93,12 +93,11 @@ final class DeviceGate: Sendable {
   let sample: TriggerSample
   /// The facts of the fleet began again at this start.
   private let isNew: Bool
-  private let lostFacts = Mutex<String?>(nil)
+  private let losses = Mutex<[String]>([])
 
   /// For the answer of `/healthz`.
-  var warnings: [String] { lostFacts.withLock { $0 }.map { [$0] } ?? [] }
+  var warnings: [String] { losses.withLock { $0 } }
 
-  /// - Parameter isNew: the database of the fleet was missing.
   init(
     _ database: FleetDatabase, isNew: Bool, _ limits: CollectorConfiguration.Limits, time: any TimeSource, log: Logger
   ) {
@@ -112,11 +111,9 @@ final class DeviceGate: Sendable {
   func begin(devices: Int, _ log: Logger) {
     admission.begin(devices: devices)
     guard isNew, devices > 0 else { return }
-    let cause =
-      "\(FleetDatabase.fileName) was missing at the start: revoked devices are let in, and rollouts, jobs and the "
-      + "states of crashes are gone; restore it from a backup"
-    lostFacts.withLock { $0 = cause }
-    log.error("the facts of the fleet are gone, and begin again", ["cause": cause, "devices": String(devices)])
+    let cause = "\(FleetDatabase.fileName) was missing: revoked devices are let in; restore it from a backup"
+    losses.withLock { $0 = [cause] }
+    log.error("revocations, rollouts and states of crashes begin again", ["cause": cause, "devices": "\(devices)"])
   }
 
   /// Before the work for a packet, by the device that its headers name.

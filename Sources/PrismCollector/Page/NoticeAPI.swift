@@ -68,12 +68,8 @@ struct NoticeAPI: PageAnswers {
       action == "send"
         ? try await store.send(id, among: receivers.map(\.name), now: now) : try await store.drop(id)
     }
-    guard isChanged else {
-      throw CollectorRefusal(
-        404,
-        "there is no such notice that could be changed so"
-          + (action == "send" ? ", or its receiver is not among those of the configuration" : ""))
-    }
+    let hint = action == "send" ? ", or its receiver is not among those of the configuration" : ""
+    guard isChanged else { throw CollectorRefusal(404, "there is no such notice that could be changed so\(hint)") }
     api.note(request, did: "notice: \(action)", to: id)
     return PageAPI.json(["id": id, "action": action])
   }

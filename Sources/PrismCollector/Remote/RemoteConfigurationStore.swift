@@ -158,6 +158,7 @@ actor RemoteConfigurationStore {
     do {
       if folder.hasChanged(time) {
         let files = try RemoteFolder.read(folder.path)
+        folder.lookAtNext(configuration?.updateTime ?? 0)
         take(try Self.take(files, &folder, session, log, now: time.unixMilliseconds))
         faults = 0
       } else if folder.isShared {
@@ -206,7 +207,8 @@ actor RemoteConfigurationStore {
       if let active = configuration.rollouts.active,
         active.entries.allSatisfy({ entry in
           configuration.has(entry)
-            || configuration.hasChanged(entry.name, since: active.begin) && state.hasMoved(entry.name)
+            || state.leftNext(entry.name).map { configuration.hasChanged(entry.name, since: max($0, active.begin)) }
+              ?? false
         })
       {
         var event = active.event

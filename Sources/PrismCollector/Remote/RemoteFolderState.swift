@@ -22,6 +22,8 @@ struct RemoteFolderState {
   /// The files when it was looked last, by their names, sizes, times and numbers; nil: they count as a change.
   private var marks: [Mark]?
   private var lookedAt: Duration?
+  /// The names in `next/` at the last look, and those that left it since.
+  private var next: (there: Set<String>, left: [String: Int64]) = ([], [:])
 
   private struct Mark: Equatable {
     var name: String
@@ -102,8 +104,16 @@ struct RemoteFolderState {
     }
   }
 
-  /// Whether `next/` has no file of a namespace: an operator who corrected it there may have moved it into the folder.
-  func hasMoved(_ name: NamespaceName) -> Bool { access("\(path)/\(Self.nextFolder)/\(name).yaml", F_OK) != 0 }
+  /// Looks which files left `next/`. - Parameter updateTime: of what is served.
+  mutating func lookAtNext(_ updateTime: Int64) {
+    let names = Set(SideFile.names(in: FilePath.joined(path, Self.nextFolder)))
+    for name in next.there.subtracting(names) { next.left[name] = updateTime }
+    next.left = next.left.filter { !names.contains($0.key) }
+    next.there = names
+  }
+
+  /// The newest change that was served when a namespace's file was seen to leave `next/`; nil: it was not. Absence says nothing.
+  func leftNext(_ name: NamespaceName) -> Int64? { next.left["\(name).yaml"] }
 
   /// The entries of `next/` that differ from what is served, and the faults there.
   func candidate(_ served: ServedConfiguration) -> (entries: [RemoteNamespace], faults: [String]) {

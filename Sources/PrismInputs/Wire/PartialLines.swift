@@ -68,14 +68,10 @@ final class PartialLines<Origin> {
     let given = tree[names.ordinal]?.string.flatMap { Int($0) }
     guard names.endsUnmarked || isMarked && id != nil && given != nil else { return .no }
     let key = "\(key)\u{0}\(id ?? "")"
-    var line: Line
-    if let known = lines[key] {
-      guard known.ordinal + 1 == given ?? known.ordinal + 1 else { return .no }
-      line = known
-    } else {
-      guard isMarked, given ?? 1 == 1 else { return .no }
-      line = Line(origin: origin(), startedAt: now, parts: object, text: "", ordinal: 0, names: names)
-    }
+    let known = lines[key]
+    let next = (known?.ordinal ?? 0) + 1
+    guard known != nil || isMarked, given ?? next == next else { return .no }
+    var line = known ?? Line(origin: origin(), startedAt: now, parts: object, text: "", ordinal: 0, names: names)
     let isLast = !isMarked || tree[names.last]?.string == "true"
     let added = text.utf8.count
     guard line.text.utf8.count + added <= Self.lineBytesMax, isLast || bytes + added <= Self.bytesMax else {
@@ -83,7 +79,7 @@ final class PartialLines<Origin> {
     }
     lines[key] = nil  // so that nothing of it is copied
     line.text += text
-    (line.ordinal, line.parts) = (line.ordinal + 1, object)
+    (line.ordinal, line.parts) = (next, object)
     if isLast {
       bytes -= line.text.utf8.count - added
       return .whole(line)

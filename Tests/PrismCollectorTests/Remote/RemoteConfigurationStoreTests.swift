@@ -218,6 +218,29 @@ struct RemoteConfigurationStoreTests {
     #expect(try await chosen(5).map(\.count) == [40, 40])
   }
 
+  @Test("a replica whose next/ never had a file does not end the rollout of it")
+  func otherNextFolder() async throws {
+    let database = try await StoreRig().fleet(.postgresql)
+    let folders = try [Folder(["shop": "maxItem: 5"]), Folder(["shop": "maxItem: 5"])]
+    let stores = try folders.map { try $0.store(in: database) }
+    try FileManager.default.createDirectory(atPath: folders[0].files + "/next", withIntermediateDirectories: false)
+    try folders[0].write("next/shop", "maxItem: 6")
+    _ = try await stores[0].change(.start(Rollout.Reach(percent: 10)), by: "operator")
+    // Another change of the namespace, at both. Each reads its folder again.
+    for (folder, store) in zip(folders, stores) {
+      try folder.write("shop", "maxItem: 4")
+      _ = try await folder.ask(store, since: nil)
+    }
+    let again = try folders[1].store(in: database)
+    _ = try await folders[1].ask(again, since: nil)
+    #expect(await again.rollouts.active != nil)
+    // It was corrected where it is, and moved.
+    try folders[0].write("next/shop", nil)
+    try folders[0].write("shop", "maxItem: 9")
+    _ = try await folders[0].ask(stores[0], since: nil)
+    #expect(await stores[0].rollouts.active == nil)
+  }
+
   @Test("without its database a replica answers no device, and goes on when it is back")
   func unreachable() async throws {
     let (folder, rig) = (try Folder(["shop": "maxItem: 5"]), try await PostgreSQLRig())
