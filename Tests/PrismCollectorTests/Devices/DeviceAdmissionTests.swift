@@ -109,6 +109,7 @@ struct DeviceAdmissionTests {
     #expect(try await warnings().isEmpty)
     unlink(rig.path + "/fleet.db")
     let said = try await warnings()
-    #expect(said.count == 1 && said.first?.hasPrefix("fleet.db was missing: revoked devices are let in") == true, "\(said)")
+    #expect(
+      said.count == 1 && said.first?.hasPrefix("fleet.db was missing: revoked devices are let in") == true, "\(said)")
   }
 }
