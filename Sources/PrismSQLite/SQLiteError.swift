@@ -31,14 +31,14 @@ public struct SQLiteError: Error, Equatable, CustomStringConvertible {
 
   /// No space is left on the disk.
   public var isDiskFull: Bool { primaryCode == SQLITE_FULL }
-  /// The file is not a database, or its structure contradicts itself.
-  public var isCorruption: Bool { primaryCode == SQLITE_CORRUPT || primaryCode == SQLITE_NOTADB }
+  /// The file is not a database, its structure contradicts itself, or it ends before what it says.
+  public var isCorruption: Bool { primaryCode == SQLITE_CORRUPT || primaryCode == SQLITE_NOTADB || isShortRead }
   /// The statement does not fit the schema, or has an error of its own.
   public var isStatementError: Bool { primaryCode == SQLITE_ERROR }
   /// The file or its folder can't be written.
   public var isReadOnly: Bool { primaryCode == SQLITE_READONLY }
   /// A read past the file's end, which was cut off.
-  public var isShortRead: Bool { code == SQLITE_IOERR | 2 << 8 }
+  private var isShortRead: Bool { code == SQLITE_IOERR | 2 << 8 }
 
   /// The disk, the rights, the memory, another process: another file would not change it.
   public var isEnvironment: Bool {

@@ -69,6 +69,20 @@ class RunTests(unittest.TestCase):
         first, second = self.reports(2)
         self.assertEqual((first["signal"], first["exitCode"], second["exitCode"]), (9, 137, 3))
 
+    def test_no_signal_is_blocked_in_the_program(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1, signal.SIGPIPE):
+            with self.subTest(signal=number.name):
+                ran = self.run_program("--", "sh", "-c", f"kill -{int(number)} $$; echo survived")
+                self.assertEqual((ran.returncode, ran.stdout), (128 + number, b""))
+        with subprocess.Popen(self.command("--", "sleep", "600"), env=self.environment) as program:
+            children = Path(f"/proc/{program.pid}/task/{program.pid}/children")
+            until("the program runs", lambda: any(
+                Path(f"/proc/{child}/comm").read_text() == "sleep\n"
+                for thread in children.parent.parent.iterdir() for child in (thread / "children").read_text().split()))
+            program.send_signal(signal.SIGTERM)
+            self.assertEqual(program.wait(60), 128 + signal.SIGTERM)
+        self.assertEqual([report["signal"] for report in self.reports(7)].count(signal.SIGTERM), 2)
+
     def test_what_is_left_behind_does_not_keep_it_waiting(self) -> None:
         ran = self.run_program("--", "sh", "-c", "sleep 600 & echo $!")
         self.assertEqual(ran.returncode, 0)
@@ -86,6 +100,17 @@ class RunTests(unittest.TestCase):
         until("it arrives", self.rig.is_delivered)
         codes = [report["meta"]["exitCode"] for report in self.rig.reports(kind="meta")]
         self.assertEqual(codes.count(5), 1)
+
+    def test_a_report_that_no_spool_takes_is_said_to_be_lost(self) -> None:
+        self.rig.end_daemon()
+        for spool in ("", "/proc/x", "/dev/null/x"):
+            for deadline in ("0", "1"):
+                with self.subTest(spool=spool, deadline=deadline):
+                    ran = subprocess.run(
+                        self.command("--", "sh", "-c", "exit 5", deadline=deadline), capture_output=True, timeout=120,
+                        env={"PATH": os.environ["PATH"], "HOME": "/proc/x", "PRISM_SPOOL": spool})
+                    self.assertEqual(ran.returncode, 5)
+                    self.assertIn(b"the report is lost", ran.stderr)
 
     def test_what_is_wrong_is_said(self) -> None:
         for words, deadline, code, text in (

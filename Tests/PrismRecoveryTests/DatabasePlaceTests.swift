@@ -114,7 +114,8 @@ import Testing
   @Test(
     "the disk, the rights and the program's own refusals are not the file's fault",
     arguments: [
-      (26, true), (11, true), (1, true), (8, true), (20, true), (13, false), (10, false), (14, false), (-1, false),
+      (26, true), (11, true), (522, true), (1, true), (8, true), (20, true), (13, false), (10, false), (14, false),
+      (-1, false),
     ])
   func faults(code: Int32, isFault: Bool) throws {
     let place = try Self.make(TemporaryFolder(in: "/dev/shm"))
@@ -122,7 +123,7 @@ import Testing
     let folder = TemporaryFolder(in: "/dev/shm")
     let there = try Self.make(folder)
     #expect(there.isFault(SQLiteError(code: code, message: "")) == isFault)
-    #expect(there.isDamage(SQLiteError(code: code, message: "")) == [8, 11, 26].contains(code))
+    #expect(there.isDamage(SQLiteError(code: code, message: "")) == [8, 11, 26, 522].contains(code))
     #expect(place.isFault(SQLiteError(code: code, message: "")) == (isFault && code != 8))
   }
 }

@@ -1950,7 +1950,8 @@ static void choose_spool(const char *wanted, char *out, size_t capacity) {
   else if ((base = environment("STATE_DIRECTORY")))
     length = snprintf(out, capacity, "%.*s/prism-spool", (int)strcspn(base, ":"), base);
   else if ((base = environment("XDG_STATE_HOME"))) length = snprintf(out, capacity, "%s/prism/spool", base);
-  else if ((base = environment("HOME"))) length = snprintf(out, capacity, "%s/.local/state/prism/spool", base);
+  else if ((base = environment("HOME")) || (base = geteuid() == 0 ? "/root" : NULL))
+    length = snprintf(out, capacity, "%s/.local/state/prism/spool", base);
   if (length < 0 || (size_t)length >= capacity) out[0] = 0;
 }
 

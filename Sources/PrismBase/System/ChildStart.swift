@@ -11,8 +11,8 @@ public enum ChildStart {
   ///   - words: an absolute path, or a name that is found along `PATH`; then the arguments.
   ///   - input: a descriptor that is its standard input; `output` and `error` likewise.
   ///   - ownGroup: a terminal's Ctrl-C is not for it.
-  ///   - heeding: a signal that is not ignored in it; the others are as in this process. nil: as in a shell's child no
-  ///     signal is blocked or ignored.
+  ///   - heeding: a signal that is not ignored in it; the others are ignored where this process ignores them. nil: as in a
+  ///     shell's child no signal is ignored. None is blocked: the thread that starts it may have blocked all.
   /// - Returns: its process.
   public static func start(
     _ words: [String], input: Int32, output: Int32, error: Int32, ownGroup: Bool = false, heeding: Int32? = nil
@@ -35,8 +35,8 @@ public enum ChildStart {
     posix_spawnattr_setsigmask(&attributes, &none)
     posix_spawnattr_setsigdefault(&attributes, &heeded)
     posix_spawnattr_setpgroup(&attributes, 0)
-    let flags = (heeding == nil ? POSIX_SPAWN_SETSIGMASK : 0) | (ownGroup ? POSIX_SPAWN_SETPGROUP : 0)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | flags))
+    let group = ownGroup ? POSIX_SPAWN_SETPGROUP : 0
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group))
     var arguments = words.map { strdup($0) } + [nil]
     defer { for argument in arguments { free(argument) } }
     var process: pid_t = 0

@@ -46,7 +46,7 @@ extension NamespacePipeline {
     case .endSetBacks:
       noteSetBacksEnd()
       begin {
-        await $0.parts.store.endSetBacks(of: $0.namespace)
+        await $0.endSetBacks()
         await $0.reportsCameBack()
       }
     case .log(let message): message.write(to: parts.log, namespace, kind)

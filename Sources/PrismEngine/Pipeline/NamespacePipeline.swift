@@ -95,12 +95,17 @@ actor NamespacePipeline {
   }
 
   func flush() async {
-    noteSetBacksEnd()
-    await parts.store.endSetBacks(of: namespace)
+    await endSetBacks()
     try? await parts.store.endWindows(of: namespace)  // a store that fails says so itself
     requestUpload(.flush)
     records.flush()
     trigger(.flush, tryAt: now)
+  }
+
+  /// What was set back may leave again.
+  func endSetBacks() async {
+    noteSetBacksEnd()
+    await parts.store.endSetBacks(of: namespace)
   }
 
   /// Before the store does it, so that the timer waits for it no more.

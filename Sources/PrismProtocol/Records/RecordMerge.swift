@@ -17,10 +17,11 @@ extension RecordStanding {
     return standing
   }()
 
-  /// A deletion of a record that the server has.
+  /// A deletion of a record that a server may have.
   public static let ofDeletion = {
     var standing = ofServer
     _ = standing.delete()
+    standing.forget()
     return standing
   }()
 

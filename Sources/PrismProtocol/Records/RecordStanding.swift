@@ -9,7 +9,7 @@ public struct RecordStanding: Equatable, Sendable {
   public private(set) var sent: RecordOperation.Kind?
   /// It was changed since the operation in flight was made.
   public private(set) var isChangedSinceSent: Bool
-  /// The server has the record, as far as it answered.
+  /// The server that answers now has the record, as far as it answered.
   public internal(set) var isKnown: Bool
   /// The server refused its last operation, and it was not changed since.
   public private(set) var isRefused: Bool
@@ -31,10 +31,10 @@ public struct RecordStanding: Equatable, Sendable {
   private var isPossible: Bool {
     if isRefused && (sent != nil || state == .clean) { return false }
     switch sent {
-    case nil: return !isChangedSinceSent && isKnown == (state != .insert)
+    case nil: return !isChangedSinceSent && (state == .delete || isKnown == (state != .insert))
     case .insert: return !isKnown && (state == .insert || state == .delete && isChangedSinceSent)
-    case .update: return isKnown && (state == .update || state == .delete && isChangedSinceSent)
-    case .delete: return isKnown && state == (isChangedSinceSent ? .insert : .delete)
+    case .update: return isChangedSinceSent ? state == .update || state == .delete : isKnown && state == .update
+    case .delete: return state == (isChangedSinceSent ? .insert : .delete)
     }
   }
 
@@ -51,12 +51,8 @@ public struct RecordStanding: Equatable, Sendable {
   /// Its fields were changed, or it was made again.
   public mutating func put() {
     isRefused = false
-    switch (sent, state) {
-    case (nil, .insert), (.insert, _): state = .insert
-    // The server will not have it once the deletion in flight is carried out.
-    case (.delete, _): state = .insert
-    case (nil, _), (.update, _): state = .update
-    }
+    // The server will not have it once a deletion in flight is carried out.
+    state = sent != .delete && (isKnown || sent == .update) ? .update : .insert
     isChangedSinceSent = sent != nil
   }
 
@@ -70,11 +66,12 @@ public struct RecordStanding: Equatable, Sendable {
     return false
   }
 
-  /// The server may not have it: it is sent as a new one. A change in flight may have gone to another store: it is sent again.
+  /// The server may not have it: it is sent as a new one, also one that is put again after its deletion. A change in flight may
+  /// have gone to another store: it is sent again.
   public mutating func forget() {
-    isRefused = false
+    (isRefused, isKnown) = (false, false)
     switch sent {
-    case nil: if state != .delete { (state, isKnown) = (.insert, false) }
+    case nil: if state != .delete { state = .insert }
     case .insert, .update: isChangedSinceSent = true
     case .delete: break
     }
@@ -123,7 +120,7 @@ public struct RecordStanding: Equatable, Sendable {
   private mutating func takeBack() -> Bool {
     let kind = sent.take()
     isChangedSinceSent = false
-    if kind == .delete, state == .insert { state = .update }
-    return state == .delete && !isKnown
+    if state != .delete { state = isKnown ? .update : .insert }
+    return state == .delete && !isKnown && kind != .delete
   }
 }

@@ -197,10 +197,11 @@ struct RecordPackets: PlainOperations {
     let wasWaiting = record.standing.isWaiting
     let isGone = record.standing.refuse()
     state.records[record.table].ledger.move(1, from: .claimed, to: .dead)
-    if isGone {
+    if isGone, record.serverID == nil {
       if wasWaiting { state.records[record.table].ledger.move(1, from: .waiting, to: .removed) }
       return try access.remove(record)
     }
+    if isGone { record.standing = .ofDeletion }
     record.refusal = record.standing.isRefused ? message.cut(atBytes: 512) : nil
     // The program that watches its table learns of it, and reads why.
     if record.standing.isRefused { state.records.change(record.id, in: record.table) }

@@ -124,7 +124,7 @@ struct RecordSelection {
         result.append(member)
         continue
       }
-      if target.standing.isKnown || target.standing.isRefused {
+      if target.standing.isKnown || target.standing.isRefused || !target.isThere {
         result.append(.init(member.key, .string(target.knownID.text)))
       } else {
         guard opens else { return nil }

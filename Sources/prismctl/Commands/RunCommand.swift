@@ -1,6 +1,7 @@
 import PrismBase
 import PrismClient
 import PrismProtocol
+import Synchronization
 
 extension Command {
   static let run = Command(
@@ -34,10 +35,22 @@ extension Command {
 
   /// Says on standard error what became of a report that is not stored; the program's exit code stays what it is.
   private static func deliver(_ report: Report, _ invocation: Invocation, _ seconds: Int) async {
+    let isLost = Atomic(false)
     do {
-      let client = try SpooledClient(socket: invocation.ingestSocket, appName: "prismctl run")
-      if let problem = problem(await client.report(report, within: .seconds(seconds))) { complain(problem) }
+      var answer = try await answer(to: report, invocation, seconds) { loss in
+        if loss.cause == .spoolFull { isLost.store(true, ordering: .relaxed) }
+      }
+      // The client has ended: what was left of its queue is in the spool or lost.
+      if case .queued = answer, isLost.load(ordering: .relaxed) { answer = .dropped }
+      if let problem = problem(answer) { complain(problem) }
     } catch { complain("the report is lost: \(error.description)") }
+  }
+
+  private static func answer(
+    to report: Report, _ invocation: Invocation, _ seconds: Int, onLoss: @escaping @Sendable (SpooledLoss) -> Void
+  ) async throws(SpooledClient.OpenError) -> SpooledAnswer {
+    let client = try SpooledClient(socket: invocation.ingestSocket, appName: "prismctl run", onLoss: onLoss)
+    return await client.report(report, within: .seconds(seconds))
   }
 
   private static func complain(_ problem: String) { Terminal.printError("prismctl run: \(problem.printable)") }
@@ -48,7 +61,8 @@ extension Command {
     case .stored: nil
     case .spooled, .queued: "the daemon does not answer: the report is sent by a later program"
     case .refused(_, let refusal): "refused, \(refusal.code.rawValue): \(refusal.message)"
-    case .dropped: "the report is lost: the daemon does not answer, and the spool is full or unusable"
+    case .dropped:
+      "the report is lost: the daemon does not answer, and the spool is full, unusable, or has no place; set PRISM_SPOOL"
     case .rejected(let reason): "the report is lost: \(reason)"
     }
   }

@@ -48,10 +48,13 @@ struct ControlHandlerTests {
     }
 
     /// The last answer of a flush, while the time goes on.
-    func flushed(_ arguments: JSONValue) async throws -> JSONValue? {
+    func flushed(_ arguments: JSONValue) async throws -> JSONValue? { try await last(.flush, arguments) }
+
+    /// The last line of an answer for which time passes.
+    func last(_ command: ControlRequest.Command, _ arguments: JSONValue) async throws -> JSONValue? {
       let ended = Mutex<JSONValue?>(nil)
       let task = Task {
-        let last = await ask(.flush, arguments, as: .full).last
+        let last = await ask(command, arguments, as: .full).last
         ended.withLock { $0 = last }
       }
       try #require(await delivery.runs(step: .milliseconds(50)) { ended.withLock { $0 != nil } })
@@ -259,6 +262,20 @@ struct ControlHandlerTests {
     let last = await lines.next()
     #expect(last?["error"]?["message"]?.string?.contains("nothing was read for 120 s") == true, "\(last?.text ?? "")")
     #expect(await lines.next() == nil)
+    await rig.engine.stop()
+  }
+
+  @Test("what was set back, since something before the collector takes no more, goes into files")
+  func carriedSetBack() async throws {
+    let rig = try await Rig()
+    rig.delivery.transport.set { ScriptedTransport.answer(413, to: $0) }
+    await rig.delivery.report(1...1, to: rig.engine)
+    let isSetBack = try await rig.delivery.runs {
+      try await rig.engine.parts.store.status()[DeliveryTests.shop]?[.meta]?.setBack == 1
+    }
+    #expect(isSetBack)
+    let last = try await rig.last(.carry, [:])
+    #expect(last?["carried"]?["reports"] == 1, "\(last?.text ?? "")")
     await rig.engine.stop()
   }
 

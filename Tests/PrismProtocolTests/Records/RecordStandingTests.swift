@@ -4,7 +4,7 @@ import Testing
 /// The table "States" of docs/records.md, row by row.
 @Suite("Standings of records") struct RecordStandingTests {
   /// Steps from a new record to a place in the table.
-  enum Step: Sendable { case put, delete, send, sendPart, confirm, refuse, release }
+  enum Step: Sendable { case put, delete, send, sendPart, confirm, refuse, release, forget }
 
   /// A record after steps: a word for what it is, or "gone".
   private static func after(_ steps: [Step]) -> String {
@@ -19,6 +19,7 @@ import Testing
       case .confirm: isGone = standing.confirm()
       case .refuse: isGone = standing.refuse()
       case .release: isGone = standing.release()
+      case .forget: standing.forget()
       }
       if isGone { return index == steps.count - 1 ? "gone" : "gone too early" }
     }
@@ -74,6 +75,23 @@ import Testing
     ] as [([Step], String)])
   func refusals(steps: [Step], expected: String) { #expect(Self.after(steps) == expected) }
 
+  @Test(
+    "where another server answers, a record is a new one, and a deletion stays one until the record is put again",
+    arguments: [
+      ([.send, .confirm, .forget], "insert, waits"),
+      ([.send, .confirm, .put, .forget], "insert, waits"),
+      ([.send, .confirm, .delete, .forget], "delete, waits"),
+      ([.send, .confirm, .delete, .forget, .put], "insert, waits"),
+      ([.send, .confirm, .delete, .forget, .send, .confirm], "gone"),
+      ([.send, .confirm, .delete, .forget, .send, .release], "delete, waits"),
+      ([.send, .confirm, .delete, .send, .forget, .put, .release], "insert, waits"),
+      ([.send, .confirm, .delete, .send, .refuse, .forget, .put], "insert, waits"),
+      ([.send, .confirm, .put, .send, .forget, .release], "insert, waits"),
+      ([.send, .confirm, .put, .send, .forget, .put, .refuse], "insert, waits"),
+      ([.send, .confirm, .put, .send, .forget, .confirm], "update, waits"),
+    ] as [([Step], String)])
+  func forgotten(steps: [Step], expected: String) { #expect(Self.after(steps) == expected) }
+
   @Test("every standing that a history of six steps leads to is read back, and no other one")
   func readBack() {
     var (reached, open) = ([RecordStanding()], [RecordStanding()])
@@ -107,6 +125,10 @@ import Testing
     }
     add {
       $0.put()
+      return false
+    }
+    add {
+      $0.forget()
       return false
     }
     add { $0.delete() }

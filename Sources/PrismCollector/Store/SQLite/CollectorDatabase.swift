@@ -107,7 +107,7 @@ struct CollectorDatabase {
   var hasLostTables: Bool {
     do throws(SQLiteError) {
       return try !DatabaseOpening.hasTables(files.path, options.vfs)
-    } catch { return error.isDamage }
+    } catch { return files.place.isDamage(error) }
   }
 
   /// Closes the file after a failure: opening it again shows whether a commit that failed holds.

@@ -213,8 +213,6 @@ extension SQLiteError {
   }
   var isDamagedAgain: Bool { code == -2 }
 
-  /// The file is not what was written.
-  var isDamage: Bool { isCorruption || isShortRead }
   /// In prism's own words where it is prism's error.
   var cause: String { code < 0 ? message : "SQLite \(code): \(message)" }
   /// A value is too large or of the wrong kind.

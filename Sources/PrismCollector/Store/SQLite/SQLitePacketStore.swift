@@ -114,7 +114,8 @@ actor SQLitePacketStore: ReadStore {
 
   /// - Parameter since: replacements before the reading began.
   private func failed(reading error: SQLiteError, since: Int) -> StoreFailure {
-    if since == database.source.replacements, error.isDamage || (error.isStatementError && database.hasLostTables) {
+    let isDamage = files.place.isDamage(error) || error.isStatementError && database.hasLostTables
+    if since == database.source.replacements, isDamage {
       replace(error.description)
     }
     return .unavailable("the database can't be read")
@@ -224,7 +225,7 @@ actor SQLitePacketStore: ReadStore {
     database.letGo()
     maintenance = SQLiteMaintenance(files, options)
     if error.isRejection { return .rejected("SQLite \(error.code)") }
-    if error.isDamage || files.place.isDamage(error) {
+    if files.place.isDamage(error) {
       replace(error.description)
       return .unavailable(database.refusal?.error.message ?? "its database was damaged and is replaced")
     }

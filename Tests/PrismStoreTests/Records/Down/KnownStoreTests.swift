@@ -130,6 +130,26 @@ import Testing
     #expect(try await rig.upload().count { $0.kind == .delete } == 2)
   }
 
+  @Test(
+    "a record that was deleted and is put again is new to a store that comes back without it",
+    arguments: RecordConflict.allCases)
+  func putAgain(onConflict: RecordConflict) async throws {
+    var rig = try await Self.rig(onConflict: onConflict)
+    rig.mark = Self.other
+    _ = try await rig.recognize(Self.other)
+    try await rig.markAll()
+    _ = await rig.put("setting", "d", ["n": 1])
+    _ = try await rig.upload()
+    await rig.delete("setting", "d")
+    rig.mark = Self.first
+    #expect(try await rig.recognize(Self.first) == .back)
+    try await rig.markAll()
+    _ = await rig.put("setting", "d", ["n": 2])
+    try await rig.take("setting", [DownRecord("s", #"{"n":1}"#, time: 1)], sequence: 6)
+    #expect(await rig.fields("setting", "d") == #"{"n":2}"#)
+    #expect(try await rig.upload().map { "\($0.kind.name) \($0.id)" }.contains("insert d"))
+  }
+
   @Test("a record that is deleted before another store heard of it is deleted there, too") func forgotten() async throws
   {
     let rig = try await Self.rig()

@@ -181,7 +181,8 @@ struct StoreModel {
     for table in [rig["setting"], Self.part] {
       let rows = servers[current]!.rows(of: table.name)
       // One that has a store's name is what an older state of a store had of a record that was deleted here.
-      for id in await rig.ids(table.name.text) where !deleted.contains("\(table.name)/\(id)") && !id.hasPrefix("S") {
+      for id in await rig.ids(table.name.text) {
+        guard !deleted.contains("\(table.name)/\(id)"), id.drop(while: { $0 == "~" }).first != "S" else { continue }
         guard let record = await rig.record(table.name.text, id), record.state == .clean else {
           return "\(table.name)/\(id) never arrives"
         }

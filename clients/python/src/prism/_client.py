@@ -47,9 +47,8 @@ def default_spool() -> str:
         return environment["STATE_DIRECTORY"].split(":")[0] + "/prism-spool"
     if environment.get("XDG_STATE_HOME"):
         return environment["XDG_STATE_HOME"] + "/prism/spool"
-    if environment.get("HOME"):
-        return environment["HOME"] + "/.local/state/prism/spool"
-    return ""
+    home = environment.get("HOME") or ("/root" if os.geteuid() == 0 else "")
+    return home and home + "/.local/state/prism/spool"
 
 
 def _cut(text: str) -> str:
@@ -99,7 +98,8 @@ class Client:
     socket: the daemon's; default $PRISM_INGEST, else /run/prism/ingest.sock.
     app_name, app_version: common information of the app, cut at 256 bytes.
     spool: the folder of reports that wait while the daemon is away; "" for none. Default: $PRISM_SPOOL, else prism-spool in
-        systemd's $STATE_DIRECTORY, else prism/spool in $XDG_STATE_HOME, else .local/state/prism/spool in $HOME.
+        systemd's $STATE_DIRECTORY, else prism/spool in $XDG_STATE_HOME, else .local/state/prism/spool in $HOME, for root
+        in /root.
     spool_bytes: the most that the spool may hold, over all programs that share it; at least 65536.
     queue_bytes: the most that waits in memory; at least 65536.
     exit_seconds: how long the end of the program may wait for the queue; None: not at all.
