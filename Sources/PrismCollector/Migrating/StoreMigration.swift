@@ -6,8 +6,9 @@ import PrismSQLite
 
 /// Carries a store over into a PostgreSQL database, with its identity: devices notice nothing (docs/scale.md, "Three replicas behind haproxy").
 ///
-/// The identity moves last. An interrupted run is run again: it keeps the reports that are carried and that the source still has in the
-/// same blocks, and carries all else once more.
+/// The target has no identity from the begin until the source's moves there at the end: no collector takes anything into it. An
+/// interrupted run is run again: it keeps the reports that are carried and that the source still has in the same blocks, and carries
+/// all else once more.
 public struct StoreMigration {
   /// Why nothing is carried.
   public typealias Fault = StoreBackup.Fault
@@ -24,20 +25,20 @@ public struct StoreMigration {
       source =
         from.contains("://") ? try CarriedSource(try PostgreSQLTarget(uri: from)) : try CarriedSource(folder: from)
     } catch { throw Fault(description: "\(from) can't be read: \(error)") }
-    self.target = try PostgreSQLSetup(target: target, deadline: .seconds(60)).connect()
+    self.target = try PostgreSQLSetup(target: target, deadline: .seconds(60)).connect(needsIdentity: false)
   }
 
   /// - Parameter say: gets lines of progress.
-  public func run(_ say: (String) -> Void) throws {
+  public func run(_ say: (String) throws -> Void) throws {
     let store = try source.store
-    guard try begin(store) else { return say("the store \(store) is carried already: nothing was done") }
+    guard try begin(store) else { return try say("the store \(store) is carried already: nothing was done") }
     for table in CarriedTable.all { try carry(table, say) }
     try carry(.blocks(after: try keepEqualBlocks()), say) { try addDays(of: $0) }
     try carry(.payloads, say)
     // Before the identity: where that has moved, the folder starts no collector.
     try source.noteCarried()
     try finish(store)
-    say("the store \(store) is carried: start its collectors with this database")
+    try say("the store \(store) is carried: start its collectors with this database")
   }
 
   // MARK: Steps
@@ -50,33 +51,44 @@ public struct StoreMigration {
       SET statement_timeout = 0; SET lock_timeout = 0;
       CREATE TABLE IF NOT EXISTS store_migration (source bigint NOT NULL)
       """, by: by)
+    let begun = try target.transaction(by: by) { () throws(PostgreSQLError) in
+      // A group that is being taken is waited for, and the next ones find no identity.
+      try target.execute("LOCK TABLE store_mark, streams IN ACCESS EXCLUSIVE MODE", by: by)
+      return try begin(store, by)
+    }
+    return try begun.get()
+  }
+
+  private func begin(_ store: StoreMark, _ by: Deadline) throws(PostgreSQLError) -> Result<Bool, Fault> {
     let found = try target.query(
       """
-      SELECT s.id, (SELECT max(source) FROM store_migration), EXISTS (SELECT FROM streams) OR EXISTS (SELECT FROM records)
-        OR EXISTS (SELECT FROM record_tables) OR EXISTS (SELECT FROM devices) FROM store_mark s
+      SELECT (SELECT id FROM store_mark), (SELECT max(source) FROM store_migration), EXISTS (SELECT FROM streams)
+        OR EXISTS (SELECT FROM records) OR EXISTS (SELECT FROM record_tables) OR EXISTS (SELECT FROM devices)
       """, by: by)
-    if found.int(0, 0) == store.id {
+    let (own, begun) = (found.isNull(0, 0) ? nil : found.int(0, 0), found.isNull(0, 1) ? nil : found.int(0, 1))
+    if own == store.id {
       guard source.isCarried else {
-        throw Fault(
-          description:
-            "the store \(store) was carried to the target before, and the source may have been used since: give an empty database"
-        )
+        return .failure(
+          Fault(
+            description:
+              "the store \(store) was carried to the target before, and the source may have been used since: give an empty database"
+          ))
       }
-      return false
+      return .success(false)
     }
-    let begun = found.isNull(0, 1) ? nil : found.int(0, 1)
     if begun == store.id {
       // The source may have been used since.
       for table in CarriedTable.all.reversed() { try target.execute("DELETE FROM \(table.target)", by: by) }
-      return true
+    } else if let other = begun ?? (found.bool(0, 2) ? own : nil) {
+      return .failure(
+        Fault(
+          description:
+            "the target has data of the store \(StoreMark(id: other)), and \(store) is to be carried: give an empty database"))
+    } else {
+      _ = try target.query("INSERT INTO store_migration VALUES ($1)", [String(store.id)], by: by)
     }
-    if begun != nil || found.bool(0, 2) {
-      let other = StoreMark(id: begun ?? found.int(0, 0))
-      throw Fault(
-        description: "the target has data of the store \(other), and \(store) is to be carried: give an empty database")
-    }
-    _ = try target.query("INSERT INTO store_migration VALUES ($1)", [String(store.id)], by: by)
-    return true
+    try target.execute("DELETE FROM store_mark", by: by)
+    return .success(true)
   }
 
   /// Deletes reports from the first block on that the source does not have so. - Returns: the last report that stays.
@@ -97,16 +109,16 @@ public struct StoreMigration {
   }
 
   private func carry(
-    _ table: CarriedTable, _ say: (String) -> Void, prepare: ([[String?]]) throws -> Void = { _ in }
+    _ table: CarriedTable, _ say: (String) throws -> Void, prepare: ([[String?]]) throws -> Void = { _ in }
   ) throws {
     var (read, added) = (0, 0)
     try source.read(table) { columns in
       try prepare(columns)
       added += try write(columns, to: table)
       read += columns[0].count
-      if read % 100_000 == 0 { say("\(table.name): \(read)") }
+      if read % 100_000 == 0 { try say("\(table.name): \(read)") }
     }
-    say("\(table.name): \(read), \(added) of them new")
+    try say("\(table.name): \(read), \(added) of them new")
   }
 
   /// Makes the partitions of the days on which reports were received, and notes the days.
@@ -153,7 +165,7 @@ public struct StoreMigration {
           (SELECT coalesce(max(last), 0) >> \(PostgreSQLSchema.blockBits) FROM blocks) + 1))
         """, by: by)
       _ = try target.query(
-        "UPDATE store_mark SET id = $1, life = $2", [String(store.id), String(store.life)], by: by)
+        "INSERT INTO store_mark (id, life) VALUES ($1, $2)", [String(store.id), String(store.life)], by: by)
     }
   }
 }

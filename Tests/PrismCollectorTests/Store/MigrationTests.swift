@@ -121,6 +121,26 @@ import Testing
     await store.close()
   }
 
+  @Test("a database into which a store is not carried whole is no collector's: one that runs takes nothing, none starts")
+  func halfCarried() async throws {
+    let (folder, rig) = (StoreRig(), try await PostgreSQLRig())
+    let mark = try await Self.fill(folder).mark
+    let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
+    let store = try rig.store { $0.commitDeadline = .seconds(1) }
+    struct Interrupted: Error {}
+    let migration = try StoreMigration(from: folder.path, to: target)
+    #expect(throws: Interrupted.self) { try migration.run { if $0.hasPrefix("packets") { throw Interrupted() } } }
+    await #expect(throws: StoreFailure.self) { try await store.take(StoreRig.packet([9], device: "other")) }
+    await store.close()
+    #expect(throws: PostgreSQLSetup.Refusal.noIdentity) { try rig.store() }
+    #expect(throws: PostgreSQLSetup.Refusal.noIdentity) { try StoreBackup.leap(target) }
+    try migration.run { _ in }
+    let carried = try rig.store()
+    #expect(try await rig.value("SELECT id FROM store_mark") == "\(mark.id)")
+    #expect(try await carried.numbers() == [1, 2, 3, 4])
+    await carried.close()
+  }
+
   @Test("reports of blocks that have a midnight within keep their payloads") func midnight() async throws {
     let (folder, rig) = (StoreRig(), try await PostgreSQLRig())
     let source = try folder.sqlite()

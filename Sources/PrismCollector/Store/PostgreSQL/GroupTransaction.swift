@@ -63,6 +63,9 @@ struct GroupTransaction {
         PostgreSQLArray.text(contexts.map(\.packetID.description)),
         PostgreSQLArray.text(deliveries.map { $0.dependsOn?.description }),
       ], by: deadline)
+    guard found.count > 0 else {
+      throw PostgreSQLError(kind: .lost, message: PostgreSQLSetup.Refusal.noIdentity.description)
+    }
     guard found.count == submissions.count else {
       throw PostgreSQLError(kind: .lost, message: "prism_lock_group answered for another number of packets")
     }

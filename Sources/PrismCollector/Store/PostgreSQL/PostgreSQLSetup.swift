@@ -8,6 +8,8 @@ public struct PostgreSQLSetup: Sendable {
     /// Of a build before the first published version.
     case olderSchema(found: Int64)
     case noSchema(String)
+    /// A store is being carried into it, or a run that did that was interrupted.
+    case noIdentity
     case failed(PostgreSQLError)
 
     /// The fault and the remedy, in one line.
@@ -21,6 +23,8 @@ public struct PostgreSQLSetup: Sendable {
           + "was changed in it; name an empty database"
       case .noSchema(let cause):
         "the tables can't be made: \(cause); let their owner run `prism-collector migrate`, or grant CREATE on the schema"
+      case .noIdentity:
+        "a store is not carried whole into the database: run `prism-collector migrate --from` to its end, or name an empty database"
       case .failed(let error): error.description
       }
     }
@@ -58,17 +62,23 @@ public struct PostgreSQLSetup: Sendable {
 
   /// Brings the schema to this program's version. - Returns: the version.
   public static func migrate(_ target: PostgreSQLTarget) throws(Refusal) -> Int {
-    _ = try PostgreSQLSetup(target: target, deadline: .seconds(60)).connect()
+    _ = try PostgreSQLSetup(target: target, deadline: .seconds(60)).connect(needsIdentity: false)
     return PostgreSQLSchema.version
   }
 
   /// Connects, and holds the schema to this program's version.
-  func connect() throws(Refusal) -> PostgreSQLConnection {
+  /// - Parameter needsIdentity: false for who carries a store into the database.
+  func connect(needsIdentity: Bool = true) throws(Refusal) -> PostgreSQLConnection {
     let (connection, found): (PostgreSQLConnection, Int64)
     do throws(PostgreSQLError) { (connection, found) = try open() } catch { throw .failed(error) }
     guard found <= PostgreSQLSchema.version else { throw .newerSchema(found: found) }
     guard found == 0 || found >= PostgreSQLSchema.firstVersion else { throw .olderSchema(found: found) }
     if found < PostgreSQLSchema.version { try migrate(connection) }
+    let marks: Int
+    do throws(PostgreSQLError) {
+      marks = needsIdentity ? try connection.query("SELECT 1 FROM store_mark", by: Deadline(deadline)).count : 1
+    } catch { throw .failed(error) }
+    guard marks > 0 else { throw .noIdentity }
     return connection
   }
 
