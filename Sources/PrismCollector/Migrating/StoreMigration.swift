@@ -83,7 +83,8 @@ public struct StoreMigration {
       return .failure(
         Fault(
           description:
-            "the target has data of the store \(StoreMark(id: other)), and \(store) is to be carried: give an empty database"))
+            "the target has data of the store \(StoreMark(id: other)), and \(store) is to be carried: give an empty database"
+        ))
     } else {
       _ = try target.query("INSERT INTO store_migration VALUES ($1)", [String(store.id)], by: by)
     }

@@ -121,7 +121,7 @@ import Testing
     await store.close()
   }
 
-  @Test("a database into which a store is not carried whole is no collector's: one that runs takes nothing, none starts")
+  @Test("no collector starts with a database into which a store is not carried whole, and one that runs takes nothing")
   func halfCarried() async throws {
     let (folder, rig) = (StoreRig(), try await PostgreSQLRig())
     let mark = try await Self.fill(folder).mark
