@@ -33,6 +33,15 @@ static inline int prism_hmac_sha256(const unsigned char *key, size_t key_count, 
   return EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key, key_count, text, text_count, result, 32, &count) != NULL;
 }
 
+/* AES-128-GMAC (NIST SP 800-38D). Answers 1 for success. */
+static inline int prism_gmac(const unsigned char key[16], const unsigned char nonce[12], const unsigned char *text,
+                             size_t text_count, unsigned char result[16]) {
+  size_t count = 16;
+  OSSL_PARAM parameters[] = {OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_IV, (void *)nonce, 12),
+                             OSSL_PARAM_construct_end()};
+  return EVP_Q_mac(NULL, "GMAC", NULL, "AES-128-GCM", parameters, key, 16, text, text_count, result, 16, &count) != NULL;
+}
+
 /* HMAC-SHA-256 over pieces: EVP_MAC_update, EVP_MAC_final and EVP_MAC_CTX_free follow. NULL without memory. */
 static inline EVP_MAC_CTX *prism_hmac_sha256_begin(const unsigned char *key, size_t key_count) {
   EVP_MAC *method = EVP_MAC_fetch(NULL, "HMAC", NULL);

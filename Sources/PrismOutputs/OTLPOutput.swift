@@ -36,11 +36,16 @@ actor OTLPOutput: ReportOutput {
 
   func close() { client = CurlClient() }
 
-  /// Sends requests of at most 4 MiB of metas and payloads, one after the other, each signal in the order of its reports.
-  /// After a failure the reports come again: those that the other side took are not sent again.
-  func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> [RefusedReport] {
-    for part in parts(of: reports.filter { !answered.ids.contains($0.id) }) {
-      do throws(OutputFailure) { try send(part) } catch {
+  /// Sends requests of at most 4 MiB of metas and payloads, one after the other, each signal in the order of its reports. The
+  /// next one is made while the other side works on one. After a failure the reports come again: those that the other side
+  /// took are not sent again.
+  func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> [RefusedReport] {
+    let parts = parts(of: reports.filter { !answered.ids.contains($0.id) })
+    var next = parts.first.map { Self.begin($0, options.encoding) }
+    for (index, part) in parts.enumerated() {
+      guard let body = await next?.value else { break }
+      next = index + 1 < parts.count ? Self.begin(parts[index + 1], options.encoding) : nil
+      do throws(OutputFailure) { try send(part, body) } catch {
         let taken = reports.prefix { answered.ids.contains($0.id) }
         throw OutputFailure(error.description, taken: taken.count, refused: refused(of: taken))
       }
@@ -59,6 +64,17 @@ actor OTLPOutput: ReportOutput {
     let signal: OTLPSignal
     var reports: [StoredReport] = []
     var bytes: Int { reports.reduce(0) { $0 + $1.bytes } }
+
+    func body(_ encoding: CollectorConfiguration.Output.Encoding) -> OTLPRequest.Body {
+      OTLPRequest.body(signal, reports, encoding)
+    }
+  }
+
+  /// Makes a body on another thread.
+  private static func begin(
+    _ part: Part, _ encoding: CollectorConfiguration.Output.Encoding
+  ) -> Task<OTLPRequest.Body, Never> {
+    Task { part.body(encoding) }
   }
 
   private func parts(of reports: [StoredReport]) -> [Part] {
@@ -81,8 +97,7 @@ actor OTLPOutput: ReportOutput {
 
   /// Sends a part until the backend answered for each of its records. A part that is refused or too large is sent in
   /// halves, so that one report costs no other.
-  private func send(_ part: Part) throws(OutputFailure) {
-    let body = OTLPRequest.body(part.signal, part.reports, options.encoding)
+  private func send(_ part: Part, _ body: OTLPRequest.Body) throws(OutputFailure) {
     let answer = try client.post(
       body.bytes, to: options.url + part.signal.path, headers: ["Content-Type: \(body.mediaType)"] + options.headers,
       timeout: options.timeout)
@@ -107,7 +122,8 @@ actor OTLPOutput: ReportOutput {
       if case .tooLarge = verdict { requestBytesMax = max(1, part.bytes / 2) }
       let middle = part.reports.count / 2
       for half in [part.reports[..<middle], part.reports[middle...]] {
-        try send(Part(signal: part.signal, reports: Array(half)))
+        let half = Part(signal: part.signal, reports: Array(half))
+        try send(half, half.body(options.encoding))
       }
     }
   }

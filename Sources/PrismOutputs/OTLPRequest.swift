@@ -6,6 +6,8 @@ import PrismProtocol
 ///
 /// A report that came over OTLP is given back as it came; of another one a log record is made, whose body is the meta.
 struct OTLPRequest {
+  typealias Body = (bytes: [UInt8], mediaType: String)
+
   private let signal: OTLPSignal
   private let lists: (resources: OTLPField, scopes: OTLPField, records: OTLPField)
   private var body: OTLPWriter
@@ -19,7 +21,7 @@ struct OTLPRequest {
   /// - Parameter reports: all of `signal`.
   static func body(
     _ signal: OTLPSignal, _ reports: some Sequence<StoredReport>, _ encoding: CollectorConfiguration.Output.Encoding
-  ) -> (bytes: [UInt8], mediaType: String) {
+  ) -> Body {
     var request = OTLPRequest(signal, isJSON: encoding == .json)
     if encoding == .json { request.body.append([UInt8(ascii: "{")]) }
     request.body.beginList(request.lists.resources)

@@ -231,7 +231,7 @@ import Testing
     let note = try #require(before.note(in: "logs", now: .seconds(1)))
     var after = SentRequests("forward")
     after.load(note.value, now: .zero)
-    #expect(note.value.count == 32)
+    #expect(note.value.count == 16 + 32)
     #expect(after.prefix(of: [1], "f", from: 8, AnswerReceipt(), now: .seconds(1)) != first)
     #expect(after.prefix(of: [1], "f", from: 7, AnswerReceipt(), now: .seconds(1)) == first)
     #expect(after.prefix(of: [1], "f", from: 7, AnswerReceipt(), now: .seconds(1)) != first)
@@ -255,6 +255,6 @@ import Testing
       #expect(sent.count <= SentRequests.requestsMax + SentRequests.requestsMax / 4 + 1)
     }
     #expect(sent.prefix(of: [3], "f", from: 2, lost(), now: .seconds(60)) == kept)
-    #expect(sent.note(in: "logs", now: .seconds(60))?.value.count == BatchNote.valueBytesMax)
+    #expect(sent.note(in: "logs", now: .seconds(60))?.value.count == BatchNote.valueBytesMax - 16)
   }
 }

@@ -75,8 +75,8 @@ public struct Mending: Sendable {
   public static let payloadKey = "PAYLOAD_FIELD"
 }
 
-/// The facts of a meta that is kept without the long ends of its strings.
-struct ReducedMeta: Sendable {
+/// The facts of a meta that is kept without the long ends of its strings. One reference, so that the others are moved fast.
+final class ReducedMeta: Sendable {
   /// That were left out.
   let lostBytes: Int
   /// Of the meta as it came.
@@ -85,6 +85,10 @@ struct ReducedMeta: Sendable {
   let key: String?
   /// Empty without `hasContent`.
   let content: [UInt8]
+
+  private init(lostBytes: Int, bytes: Int, key: String?, content: [UInt8]) {
+    (self.lostBytes, self.bytes, self.key, self.content) = (lostBytes, bytes, key, content)
+  }
 
   /// - Parameter range: of the members, without the braces around them.
   /// - Returns: the members that are kept, as JSON without braces: five quarters of `MendedMeta.readBytesMax` at most, since a

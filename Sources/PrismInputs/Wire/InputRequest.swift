@@ -59,7 +59,7 @@ package struct InputAnswer: Sendable, Equatable {
 /// Reports of another input that one commit takes.
 struct InputPart {
   /// The most of a part: other users wait while it is committed. One report may go past the bytes.
-  static let reportsMax = 1000, bytesMax = 256 * 1024
+  static let reportsMax = 1000, bytesMax = 512 * 1024
   /// Fewer reports are known one by one.
   static let runMin = 32
 

@@ -37,7 +37,9 @@ struct SentRequests {
     }
   }
 
-  /// By the hash of all that makes a request; the oldest first.
+  /// Nobody but this daemon knows it, so a sender can't make two requests that look alike.
+  private var secret = (try? Hashing.randomBytes(keyBytes)) ?? []
+  /// By the code of all that makes a request; the oldest first.
   private var sent: [[UInt8]: [Sent]] = [:]
   private(set) var count = 0
   private var sweepCount = 64
@@ -50,21 +52,22 @@ struct SentRequests {
 
   /// The beginning of the report ids of a request: those of an equal one whose answer was lost, or new ones.
   /// - Parameter letter: that the ids begin with.
-  /// - Returns: nil if there is no chance or hash: then the reports have no ids.
+  /// - Returns: nil if there is no chance or code: then the reports have no ids.
   mutating func prefix(
     of content: [UInt8], _ letter: Character, from userID: UInt32, _ receipt: AnswerReceipt, now: Duration
   ) -> ReportID? {
-    guard let content = try? Hashing.sha256(content),
-      let key = try? Hashing.sha256(content + "\(letter)\(userID)".utf8).prefix(Self.keyBytes),
+    var sender = Array("\(letter)       ".utf8.prefix(8))
+    withUnsafeBytes(of: userID.bigEndian) { sender += $0 }
+    guard let key = try? Hashing.gmac(key: secret, nonce: sender, content),
       let fresh = try? Hashing.randomBytes(Self.keyBytes)
     else { return nil }
-    var equal = sent[Array(key)] ?? []
+    var equal = sent[key] ?? []
     count -= equal.count
     let lost = equal.firstIndex { $0.isLost(at: now) }.map { equal.remove(at: $0).prefix }
     equal.removeAll { !$0.isKept(at: now) }
     let prefix = lost ?? fresh
     equal.append(Sent(prefix: prefix, userID: userID, receivedAt: now, receipt: receipt))
-    sent[Array(key)] = equal
+    sent[key] = equal
     count += equal.count
     if count > sweepCount { sweep(now) }
     return ReportID("\(letter)\(Hex.encode(prefix))-")
@@ -101,7 +104,8 @@ struct SentRequests {
     guard let namespace = NamespaceName(namespace) else { return nil }
     let kept = sent.flatMap { key, requests in requests.filter { $0.isKept(at: now) }.map { (key, $0) } }
       .sorted { $0.1.receivedAt > $1.1.receivedAt }
-    let value = kept.prefix(BatchNote.valueBytesMax / (2 * Self.keyBytes)).flatMap { $0.0 + $0.1.prefix }
+    let most = (BatchNote.valueBytesMax - Self.keyBytes) / (2 * Self.keyBytes)
+    let value = secret + kept.prefix(most).flatMap { $0.0 + $0.1.prefix }
     return BatchNote(namespace: namespace, key: noteKey, value: value, needsReports: needsReports)
   }
 
@@ -115,7 +119,9 @@ struct SentRequests {
     guard !isLoaded else { return }
     isLoaded = true
     let size = 2 * Self.keyBytes
-    for start in stride(from: 0, to: note.count - size + 1, by: size) {
+    guard note.count % size == Self.keyBytes else { return }
+    secret = Array(note.prefix(Self.keyBytes))
+    for start in stride(from: Self.keyBytes, to: note.count, by: size) {
       let (key, prefix) = (note[start..<(start + Self.keyBytes)], note[(start + Self.keyBytes)..<(start + size)])
       let before = Sent(prefix: Array(prefix), userID: nil, receivedAt: now, receipt: nil)
       sent[Array(key), default: []].insert(before, at: 0)
