@@ -8,15 +8,19 @@ package final class SocketStream {
   private let descriptor: Int32
   private let timeoutMilliseconds: Int32
   private let stop: Int32
+  private let onSilence: () -> Bool
   private var input: [UInt8] = []
   private var consumed = 0
   private var hasWritten = false
 
   /// - Parameter timeout: how long the other side may be silent; nil: for ever.
   /// - Parameter stop: a descriptor whose end means that the caller waits no more; -1: no descriptor.
+  /// - Parameter onSilence: whether to wait for as long again; asked after each `timeout`.
   /// - Throws: `unreachable`.
-  package init(path: String, timeout: Duration?, stop: Int32 = -1) throws(ClientError) {
-    (self.path, self.stop) = (path, stop)
+  package init(
+    path: String, timeout: Duration?, stop: Int32 = -1, onSilence: @escaping () -> Bool = { false }
+  ) throws(ClientError) {
+    (self.path, self.stop, self.onSilence) = (path, stop, onSilence)
     timeoutMilliseconds = timeout.map { Int32(clamping: Int64($0 / .milliseconds(1))) } ?? -1
     guard let address = UnixAddress(path: path) else { throw .unreachable(socket: path, errno: ENAMETOOLONG) }
     descriptor = address.connect()
@@ -56,6 +60,7 @@ package final class SocketStream {
       let count = poll(&entries, 2, timeoutMilliseconds)
       if count > 0, entries[1].revents == 0 { return entries[0].revents }
       if count > 0 { throw .connectionLost(socket: path, mayBeStored: hasWritten) }
+      if count == 0, onSilence() { continue }
       if count == 0 { throw .timedOut(socket: path) }
       guard errno == EINTR else { throw .connectionLost(socket: path, mayBeStored: hasWritten) }
     }

@@ -69,8 +69,9 @@ final class IngestSink: ReportSink {
     trace.admitted(batches, outcomes)
     counts.withLock { $0.committed(rows: batches.reduce(0) { $0 + $1.rows.count }, in: duration) }
     let pipelines = pipelines.withLock { $0 }
-    for (batch, outcome) in zip(batches, outcomes) where outcome.record?.hasChanged != false {
-      guard let pipeline = pipelines[batch.namespace], pipeline.signal.post(batch, hasReleased: outcome.hasReleased)
+    for index in batches.indices where outcomes[index].record?.hasChanged != false {
+      guard let pipeline = pipelines[batches[index].namespace],
+        pipeline.signal.post(batches[index], hasReleased: outcomes[index].hasReleased)
       else { continue }
       Task { await pipeline.wake() }
     }

@@ -83,6 +83,24 @@ class RunTests(unittest.TestCase):
             self.assertEqual(program.wait(60), 128 + signal.SIGTERM)
         self.assertEqual([report["signal"] for report in self.reports(7)].count(signal.SIGTERM), 2)
 
+    def test_output_that_can_not_be_written_is_said_and_ends_the_program(self) -> None:
+        with open("/dev/full", "wb") as full:
+            ran = subprocess.run(
+                self.command("--", "sh", "-c", "echo data; sleep 1; exec yes"), stdout=full, stderr=subprocess.PIPE, timeout=120,
+                env=self.environment)
+            self.assertEqual(ran.returncode, 128 + signal.SIGPIPE)
+            ran = subprocess.run(
+                self.command("--", "echo", "data"), stdout=full, stderr=subprocess.PIPE, timeout=120, env=self.environment)
+        self.assertEqual(ran.returncode, os.EX_IOERR)
+        self.assertIn(b"the program's output can't be written: No space left on device", ran.stderr)
+        with subprocess.Popen(self.command("--", "yes"), stdout=subprocess.PIPE, env=self.environment) as program:
+            assert program.stdout
+            program.stdout.readline()
+            program.stdout.close()
+            self.assertEqual(program.wait(60), 128 + signal.SIGPIPE)
+        errors = [report.get("outputError") for report in self.reports(3)]
+        self.assertEqual(errors, ["No space left on device"] * 2 + [None])
+
     def test_what_is_left_behind_does_not_keep_it_waiting(self) -> None:
         ran = self.run_program("--", "sh", "-c", "sleep 600 & echo $!")
         self.assertEqual(ran.returncode, 0)

@@ -118,6 +118,27 @@ import Testing
   }
 
   @Test(
+    "a record of which a field has another form than OTLP's is refused, with the field's name, and the others are taken",
+    arguments: [
+      (#"{"body":5}"#, "body", .logs), (#"{"timeUnixNano":true}"#, "timeUnixNano", .logs),
+      (#"{"time_unix_nano":"abc"}"#, "timeUnixNano", .logs), (#"{"severityText":{}}"#, "severityText", .logs),
+      (#"{"attributes":{"key":"a"}}"#, "attributes", .logs), (#"{"attributes":["a"]}"#, "attributes", .logs),
+      (#"{"attributes":[{"key":7}]}"#, "key", .logs), (#"{"body":{"boolValue":"true"}}"#, "boolValue", .logs),
+      (#"{"body":{"intValue":1.5}}"#, "intValue", .logs), (#"{"body":{"doubleValue":"x"}}"#, "doubleValue", .logs),
+      (#"{"flags":1.5}"#, "flags", .logs), (#"{"name":"a","traceId":"zz"}"#, "traceId", .traces),
+      (#"{"name":"a","gauge":{"dataPoints":[{"asInt":"x"}]}}"#, "asInt", .metrics),
+      (#"{"name":"a","gauge":{"dataPoints":{}}}"#, "dataPoints", .metrics),
+    ] as [(String, String, OTLPSignal)])
+  func otherForms(record: String, field: String, signal: OTLPSignal) throws {
+    let names = signal.names
+    let body =
+      #"{"\#(names.resources)":[{"\#(names.scopes)":[{"\#(names.records)":[\#(record),{"name":"b"},\#(record)]}]}]}"#
+    let decoded = try DecodedOTLP(json: Array(body.utf8), signal)
+    #expect(decoded.recordCount == 1 && decoded.unusable.values.reduce(0, +) == 2)
+    #expect(decoded.unusable.keys.allSatisfy { $0.contains("`\(field)` must be") }, "\(decoded.unusable)")
+  }
+
+  @Test(
     "protobuf's JSON mapping is read in each of its forms, and stored as OTLP has it",
     arguments: [
       (
@@ -133,8 +154,8 @@ import Testing
         #"{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"80c1200c94be1178","x":{"a_b":null}}"#
       ),
       (
-        #"{"timeUnixNano":1.5e18,"traceId":"odd","flags":1}"#,
-        #"{"timeUnixNano":"1500000000000000000","traceId":"odd","flags":1}"#
+        #"{"timeUnixNano":1.5e18,"traceId":"AbCd","flags":1}"#,
+        #"{"timeUnixNano":"1500000000000000000","traceId":"abcd","flags":1}"#
       ),
     ]) func mapping(came: String, stored: String) throws
   { #expect(try Self.one(came).text == stored) }

@@ -22,7 +22,9 @@ final class HostileDaemon: Sendable {
     guard bound == 0, listen(descriptor, 8) == 0 else { throw POSIXError(.EADDRINUSE) }
     let listener = descriptor
     Thread.detachNewThread {
-      while case let connection = accept(listener, nil, nil), connection >= 0 { Self.serve(connection, answer) }
+      while case let connection = accept(listener, nil, nil), connection >= 0 {
+        Thread.detachNewThread { Self.serve(connection, answer) }
+      }
     }
   }
 
@@ -41,7 +43,7 @@ final class HostileDaemon: Sendable {
         guard let request = try? ControlRequest(parsing: Array(line[..<end])) else { return }
         line.removeFirst(end + 1)
         let bytes = Array((answer(request) + "\n").utf8)
-        if write(connection, bytes, bytes.count) < 0 { return }
+        if send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL)) < 0 { return }
       }
       let count = read(connection, &chunk, chunk.count)
       guard count > 0 else { return }

@@ -10,11 +10,13 @@ struct BatchWriter: Sendable {
   private let rules: AdmissionRules.Namespace
 
   /// Begins an empty batch. - Parameter session: of the sender.
-  init(namespace: AdmissionRules.Namespace, session: Session) {
+  init(
+    namespace: AdmissionRules.Namespace, userID: UInt32, context: CommonContext, app: @autoclosure () -> AppVersion?
+  ) {
     rules = namespace
     batch = ReportBatch(
-      namespace: namespace.name, userID: session.peer.accountID, context: session.context, quota: namespace.quota,
-      sealKey: namespace.payloads.sealKey, app: namespace.follows.appVersions ? session.app : nil)
+      namespace: namespace.name, userID: userID, context: context, quota: namespace.quota,
+      sealKey: namespace.payloads.sealKey, app: namespace.follows.appVersions ? app() : nil)
   }
 
   /// Whether `admitted` of a session with `context` belongs in this batch.

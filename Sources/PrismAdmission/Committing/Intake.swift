@@ -67,12 +67,12 @@ struct Intake: Sendable {
     switch admitted.leavesPayloadOut ? .none : report.payload {
     case .following(let bytes):
       if bytes > available { seal() }
-      openBatch(for: admitted, session)
+      openBatch(for: admitted, &session)
       let row = open[0].begin(admitted, report, in: text, payloadBytes: bytes)
       incoming = Incoming(row: row, payloadBytes: bytes, mark: admitted.mark)
       return Taken(isWhole: false, rewrittenBytes: rewrittenBytes)
     case .none, .base64:
-      openBatch(for: admitted, session)
+      openBatch(for: admitted, &session)
       defer { forgetEmptyBatch() }
       try open[0].append(admitted, report, in: text)
       if admitted.leavesPayloadOut { tally.leftOutPayloads += 1 }
@@ -126,8 +126,12 @@ struct Intake: Sendable {
     if open[0].isFull { seal() }
   }
 
-  private mutating func openBatch(for admitted: Admission.Admitted, _ session: Session) {
-    if open.isEmpty { open.append(BatchWriter(namespace: admitted.namespace, session: session)) }
+  /// - Parameter session: `inout`, so that nothing of it is copied.
+  private mutating func openBatch(for admitted: Admission.Admitted, _ session: inout Session) {
+    guard open.isEmpty else { return }
+    open.append(
+      BatchWriter(
+        namespace: admitted.namespace, userID: session.peer.accountID, context: session.context, app: session.app))
   }
 
   /// Drops an open batch whose only report was refused: nothing would ever commit it, so its connection would never be

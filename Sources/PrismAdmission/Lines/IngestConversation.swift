@@ -54,7 +54,10 @@ public struct IngestConversation: Sendable {
   /// Bytes of a request that is not whole yet.
   public var partialBytes: Int { framer.heldBytes + intake.partialBytes }
   /// Its memory beside reports before their commit.
-  public var memoryBytes: Int { partialBytes + unreadBytes + session.memoryBytes + watches.bytes }
+  public var memoryBytes: Int {
+    // In place: at each look the whole of it would be copied.
+    mutating get { partialBytes + unreadBytes + session.memoryBytes + watches.bytes }
+  }
   /// Bytes of reports whose commit is not settled.
   public var batchBytes: Int { intake.batchBytes }
   /// Whether a request has begun and is not whole.

@@ -18,12 +18,12 @@ extension OTLPRequest {
         guard let found = try level(pieces, scope, names.records) else { continue }
         var group = Group(records: found.parts)
         do throws(JSONError) { group.origin = try origin.get() } catch {
-          leaveOut(&group, "of a resource that is \(error)")
+          leaveOut(&group, "of a resource that can't be read: \(error.reason)")
         }
         do throws(JSONError) {
           group.scope = try Self.object("scope", .scope, pieces, found.members)?.bytes ?? []
         } catch {
-          leaveOut(&group, "of a scope that is \(error)")
+          leaveOut(&group, "of a scope that can't be read: \(error.reason)")
         }
         groups.append(group)
         originBytes += group.scope.count
@@ -124,7 +124,7 @@ extension JSONValue {
       if mended == text { throw error }
       value = try parse(mended)
     }
-    self = message?.normalized(value) ?? value
+    self = try message?.normalized(value) ?? value
   }
 
   /// The attributes that hold a string.
@@ -140,16 +140,25 @@ extension JSONValue {
 extension OTLPMessage {
   /// The value with the members' names in lowerCamelCase, without null, ids in lower-case hexadecimal digits, enumerations as
   /// numbers, and 64-bit numbers as strings. Members that are not known stay as they are.
-  func normalized(_ value: JSONValue) -> JSONValue {
+  /// - Throws: a member has not the form of its field: no reader of OTLP would take it.
+  func normalized(_ value: JSONValue) throws(JSONError) -> JSONValue {
     guard let members = value.object else { return value }
-    return .object(
-      members.compactMap { member in
-        if member.value.isNull { return nil }
-        guard let (name, field) = Self.byName[rawValue][member.key] else { return member }
-        guard field.isRepeated else { return .init(name, field.normalized(member.value)) }
-        let elements = member.value.array?.filter { !$0.isNull }.map { field.normalized($0) }
-        return .init(name, elements.map { .array($0) } ?? member.value)
-      })
+    var result: [JSONValue.Member] = []
+    for member in members where !member.value.isNull {
+      guard let (name, field) = Self.byName[rawValue][member.key] else {
+        result.append(member)
+        continue
+      }
+      guard field.isRepeated else {
+        result.append(.init(name, try field.normalized(member.value)))
+        continue
+      }
+      guard let elements = member.value.array else { throw JSONError("`\(name)` must be a list", at: 0) }
+      var normalized: [JSONValue] = []
+      for element in elements where !element.isNull { normalized.append(try field.normalized(element)) }
+      result.append(.init(name, .array(normalized)))
+    }
+    return .object(result)
   }
 
   /// Fields by both of their names.
@@ -164,35 +173,60 @@ extension OTLPMessage {
   }
 }
 
+extension OTLPField.Form {
+  /// For errors.
+  fileprivate var words: String {
+    switch self {
+    case .string, .base64: "a string"
+    case .hexadecimal: "hexadecimal digits"
+    case .bool: "true or false"
+    case .double: "a number"
+    case .message: "an object"
+    default: "a whole number"
+    }
+  }
+}
+
 extension OTLPField {
   /// Whether a key is the field's name in JSON or in protobuf.
   static func isName(_ key: String, _ name: String) -> Bool { key == name || key == name.snakeCased }
 
-  fileprivate func normalized(_ value: JSONValue) -> JSONValue {
-    switch (form, value) {
-    case (.message(let message), _): message.normalized(value)
-    case (.hexadecimal, .string(let text)): .string(Self.hexadecimal(text))
-    case (.varint32, .string(let text)):
-      (Int32(text).map { String($0) } ?? Self.enumeration(text)).map { .number($0) } ?? value
-    case (.signed64, .number(let text)), (.unsigned64, .number(let text)), (.fixed64, .number(let text)),
-      (.signedFixed64, .number(let text)):
-      .string(Self.whole(text))
-    default: value
-    }
+  fileprivate func normalized(_ value: JSONValue) throws(JSONError) -> JSONValue {
+    let normalized: JSONValue? =
+      switch (form, value) {
+      case (.message(let message), .object): try message.normalized(value)
+      case (.string, .string), (.base64, .string), (.bool, .bool), (.double, .number): value
+      case (.hexadecimal, .string(let text)): Self.hexadecimal(text).map { .string($0) }
+      case (.double, .string(let text)): Double(text) == nil ? nil : value
+      // The name of a later version of an enumeration stays.
+      case (.varint32, .string(let text)):
+        (Int32(text).map { String($0) } ?? Self.enumeration(text)).map { .number($0) } ?? value
+      case (.signed64, .number(let text)), (.unsigned64, .number(let text)), (.fixed64, .number(let text)),
+        (.signedFixed64, .number(let text)), (.signed64, .string(let text)), (.unsigned64, .string(let text)),
+        (.fixed64, .string(let text)), (.signedFixed64, .string(let text)):
+        Self.whole(text).map { .string($0) }
+      case (.varint32, .number(let text)), (.unsigned32, .number(let text)), (.zigzag32, .number(let text)),
+        (.fixed32, .number(let text)), (.unsigned32, .string(let text)), (.zigzag32, .string(let text)),
+        (.fixed32, .string(let text)):
+        Self.whole(text).map { .number($0) }
+      default: nil
+      }
+    guard let normalized else { throw JSONError("`\(name)` must be \(form.words)", at: 0) }
+    return normalized
   }
 
-  /// An id of a trace or a span: OTLP writes hexadecimal digits, protobuf's own mapping base64.
-  private static func hexadecimal(_ text: String) -> String {
-    if [16, 32].contains(text.utf8.count), Hex.decode(Array(text.utf8)[...]) != nil { return text.lowercased() }
-    guard [12, 24].contains(text.utf8.count), let bytes = Base64.decode(Array(text.utf8)) else { return text }
-    return Hex.encode(bytes)
+  /// An id of a trace or a span: OTLP writes hexadecimal digits, protobuf's own mapping base64. nil: it is neither.
+  private static func hexadecimal(_ text: String) -> String? {
+    if Hex.decode(Array(text.utf8)[...]) != nil, ![12, 24].contains(text.utf8.count) { return text.lowercased() }
+    guard [12, 24].contains(text.utf8.count) else { return nil }
+    return Base64.decode(Array(text.utf8)).map { Hex.encode($0) }
   }
 
   /// `1.5e18` is a whole number, too.
-  private static func whole(_ text: String) -> String {
+  private static func whole(_ text: String) -> String? {
     if UInt64(text) != nil || Int64(text) != nil { return text }
-    guard let number = Double(text) else { return text }
-    return UInt64(exactly: number).map { String($0) } ?? Int64(exactly: number).map { String($0) } ?? text
+    guard let number = Double(text) else { return nil }
+    return UInt64(exactly: number).map { String($0) } ?? Int64(exactly: number).map { String($0) }
   }
 
   /// The number of an enumeration's name; nil for another text.

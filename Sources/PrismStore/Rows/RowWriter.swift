@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// Writes the rows of one batch: a report costs a handful of bound integers and pointers into the batch's arena.
-struct RowWriter {
+struct RowWriter: ~Copyable {
   /// The ids by which reports are known again.
   enum IDs {
     /// That of each report, in `client_ids`.

@@ -10,6 +10,8 @@ struct ChildProgram {
   private(set) var signal: Int32?
   private(set) var duration: Duration = .zero
   private(set) var usage = rusage()
+  /// Why its output can't be passed on, but for a reader that has gone: the program learns of that by SIGPIPE.
+  private(set) var outputFault: String?
   /// The end of standard output and standard error, for the report.
   private(set) var lastOutput = LastOutput(bytesMax: 8 * 1024)
 
@@ -21,6 +23,7 @@ struct ChildProgram {
       .init("systemMs", .int(Self.milliseconds(usage.ru_stime))), .init("maxMemoryKByte", .int(usage.ru_maxrss)),
     ]
     if let signal { members.append(.init("signal", .int(Int(signal)))) }
+    if let outputFault { members.append(.init("outputError", .string(outputFault))) }
     return .object(members)
   }
 
@@ -93,9 +96,15 @@ struct ChildProgram {
     var chunk = [UInt8](repeating: 0, count: 64 * 1024)
     let count = read(from, &chunk, chunk.count)
     guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) }
-    _ = StandardStreams.write(chunk[..<count], to: to)
     lastOutput.append(chunk[..<count], of: from)
-    return true
+    if StandardStreams.write(chunk[..<count], to: to) { return true }
+    if errno != EPIPE { outputFault = outputFault ?? Files.reason() }
+    // The program's next write fails, as it would without this command.
+    let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    _ = dup2(nothing, from)
+    _ = fcntl(from, F_SETFD, FD_CLOEXEC)
+    close(nothing)
+    return false
   }
 
   private mutating func take(endOf process: pid_t, waits: Bool) -> Bool {

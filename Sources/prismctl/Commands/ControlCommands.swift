@@ -15,16 +15,18 @@ extension Command {
     example: "prismctl flush shop --wait --timeout 60"
   ) { invocation throws(Failure) in
     var arguments: [JSONValue.Member] = invocation.has("--wait") ? [.init("wait", true)] : []
+    var timeoutSeconds: Int?
     if let text = invocation["--timeout"] {
       guard let seconds = Int(text), (0...86_400).contains(seconds), invocation.has("--wait") else {
         throw .usage("--timeout: 0 to 86400 seconds, together with --wait")
       }
       arguments.append(.init("timeoutSeconds", .int(seconds)))
+      timeoutSeconds = seconds + 10  // the daemon says first that its time is up
     }
     if let namespace = invocation.operands.first { arguments.append(.init("namespace", .string(namespace))) }
     var (most, left, failing): (Int, Int, [String]) = (0, 0, [])
     var (last, noteTime) = (AnswerLine(.null), SystemTime().uptime + Self.notePause)
-    try ask(.flush, arguments, invocation) { answer in
+    try ask(.flush, arguments, invocation, timeoutSeconds: timeoutSeconds) { answer in
       last = answer
       guard let progress = answer[Answers.progress] else { return "" }
       (most, left) = (max(most, progress.waiting), progress.waiting)
@@ -178,9 +180,10 @@ extension Command {
   /// - Parameter render: an answer's text; "" for no text; nil for the ordinary one.
   static func ask(
     _ command: ControlRequest.Command, _ arguments: [JSONValue.Member], _ invocation: Invocation,
-    isExact: Bool? = nil, render: (AnswerLine) -> String? = { _ in nil }
+    timeoutSeconds: Int? = nil, isExact: Bool? = nil, render: (AnswerLine) -> String? = { _ in nil }
   ) throws(Failure) {
-    try ControlConnection(invocation, isExact: isExact).ask(ControlRequest(command, arguments)) { answer in
+    let connection = ControlConnection(invocation, timeoutSeconds: timeoutSeconds, isExact: isExact)
+    try connection.ask(ControlRequest(command, arguments)) { answer in
       let text = invocation.has("--json") ? answer.json.text : render(answer) ?? ordinaryText(answer)
       if !text.isEmpty { print(text) }
     }

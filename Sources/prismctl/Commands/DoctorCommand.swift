@@ -104,7 +104,8 @@ private struct Examination {
   private func ask(_ command: ControlRequest.Command, _ arguments: [JSONValue.Member] = []) -> Asked {
     var line: AnswerLine?
     do throws(Failure) {
-      try ControlConnection(invocation, timeoutSeconds: 120).ask(ControlRequest(command, arguments)) {
+      let seconds = command == .doctor ? 120 : 30  // it looks at each collector
+      try ControlConnection(invocation, timeoutSeconds: seconds).ask(ControlRequest(command, arguments)) {
         line = $0
       }
     } catch { return (nil, error.message, error.exitCode) }

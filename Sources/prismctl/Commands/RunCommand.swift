@@ -29,6 +29,9 @@ extension Command {
     if ran.exitCode != 0 { report.payload = ran.lastOutput.bytes }
     await deliver(report, invocation, seconds)
     if ran.exitCode != 0 { throw Failure(ran.exitCode, "") }
+    if let fault = ran.outputFault {
+      throw Failure(Failure.output, "run: the program's output can't be written: \(fault)")
+    }
   }
 
   private static func fileName(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }

@@ -6,21 +6,28 @@ import PrismProtocol
 
 /// Asks the daemon over its control socket: one request, one or more answers, the last with `"done":true`.
 struct ControlConnection {
+  /// What lasts long is waited for as long as the daemon answers another question: `every` so many seconds without a word, and
+  /// `within` so many.
+  struct Probing {
+    var everySeconds = 15, withinSeconds = 45
+  }
+
   private let path: String
-  /// How long each part of an answer may take; nil: as long as it takes.
+  /// How long each part of an answer may take; nil: as long as the daemon is alive.
   private let timeoutSeconds: Int?
   /// Answers become JSON output, which escapes control characters by itself. Else all their strings are made printable
   /// here, for every command.
   private let isExact: Bool
+  private let probing: Probing
 
   /// - Parameter isExact: nil: with `--json`.
   init(_ invocation: Invocation, timeoutSeconds: Int? = nil, isExact: Bool? = nil) {
     (path, self.timeoutSeconds) = (invocation.controlSocket, timeoutSeconds)
-    self.isExact = isExact ?? invocation.has("--json")
+    (self.isExact, probing) = (isExact ?? invocation.has("--json"), Probing())
   }
 
-  init(path: String, timeoutSeconds: Int, isExact: Bool) {
-    (self.path, self.timeoutSeconds, self.isExact) = (path, timeoutSeconds, isExact)
+  init(path: String, timeoutSeconds: Int?, isExact: Bool, _ probing: Probing = Probing()) {
+    (self.path, self.timeoutSeconds, self.isExact, self.probing) = (path, timeoutSeconds, isExact, probing)
   }
 
   /// - Parameter onAnswer: each line as it comes, the last one included.
@@ -32,7 +39,8 @@ struct ControlConnection {
     }
     var failure: Failure?
     do throws(ClientError) {
-      let stream = try SocketStream(path: path, timeout: timeoutSeconds.map { .seconds($0) })
+      let stream = try SocketStream(
+        path: path, timeout: .seconds(timeoutSeconds ?? probing.everySeconds), onSilence: { isAlive })
       try stream.exchange(request.bytes + [UInt8(ascii: "\n")]) { line in
         do throws(Failure) { return try take(line, onAnswer) } catch {
           failure = error
@@ -41,6 +49,17 @@ struct ControlConnection {
       }
     } catch { throw self.failure(error) }
     if let failure { throw failure }
+  }
+
+  /// False where the time is limited.
+  private var isAlive: Bool {
+    guard timeoutSeconds == nil else { return false }
+    let probe = ControlConnection(path: path, timeoutSeconds: probing.withinSeconds, isExact: true)
+    var answers = false
+    do throws(Failure) { try probe.ask(ControlRequest(.network)) { _ in answers = true } } catch {
+      answers = error.exitCode != Failure.unavailable
+    }
+    return answers
   }
 
   /// Answers whether it was the last.
@@ -66,7 +85,11 @@ struct ControlConnection {
   private func failure(_ error: ClientError) -> Failure {
     guard case .unreachable(_, let code) = error else {
       let what =
-        if case .timedOut = error { "does not answer" } else { "closed the connection before its answer was complete" }
+        if case .timedOut = error {
+          "takes connections and does not answer; `journalctl -u prismd -n 50` may say why, a restart ends it"
+        } else {
+          "closed the connection before its answer was complete"
+        }
       return Failure(Failure.unavailable, "\(path): the daemon \(what)")
     }
     let reason = String(cString: strerror(code))

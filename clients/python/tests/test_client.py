@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import signal
 import socket
@@ -154,6 +155,22 @@ class SessionTests(ClientCase):
 
 
 class ReportTests(ClientCase):
+    def test_any_number_of_seconds_is_a_deadline(self) -> None:
+        daemon, client = self.daemon(), self.client()
+        for deadline in (math.inf, 1e300, 10**30):
+            self.assertIs(client.report("net", {"a": 1}, deadline=deadline).result, prism.Result.STORED)
+            self.assertIs(client.flush(deadline), prism.Result.STORED)
+        for deadline in (math.nan, -1.0, -math.inf):
+            self.assertIs(client.report("net", {"a": 1}, deadline=deadline).result, prism.Result.QUEUED)
+        with self.assertRaises(TypeError):
+            client.report("net", {"a": 1}, deadline="2")
+        looped: dict = {}
+        looped["a"] = looped
+        with self.assertRaises(ValueError):
+            client.report("net", looped)
+        self.assertIs(client.close(math.inf), prism.Result.STORED)
+        self.assertEqual(len(daemon.reports), 6)
+
     def test_a_report_is_stored(self) -> None:
         daemon, client = self.daemon(), self.client(app_name="ä" * 300)
         self.assertEqual(daemon.hellos, [], "connects lazily")

@@ -10,7 +10,7 @@ from typing import Any, AsyncIterator, Callable, Mapping, Optional, TypeVar
 
 from ._client import Client
 from ._records import Change, Watch
-from ._types import Answer, Result, Stats
+from ._types import Answer, Result, Stats, bounded
 
 
 Result_ = TypeVar("Result_")
@@ -35,6 +35,7 @@ class AsyncClient:
         Cancelling the task ends the waiting only; the report is sent all the same.
         """
         client = self.client
+        deadline = bounded(deadline)
         request, identifier = client.encode(type, meta, namespace, payload, report_id, created_ms)
         loop = asyncio.get_running_loop()
         answered = asyncio.Event()

@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Union
 from . import _records
 from ._records import Watch
 from ._spool import Files
-from ._types import Answer, ClosedError, Loss, Result, Stats, TooLargeError
+from ._types import Answer, ClosedError, Loss, Result, Stats, TooLargeError, bounded
 from ._worker import Worker
 
 LossCallback = Callable[[Loss, int, str, str], None]
@@ -70,7 +70,11 @@ def encode_meta(meta: Mapping[str, Any]) -> bytes:
     """
     if not isinstance(meta, Mapping) or not meta:
         raise ValueError("the meta must be a mapping with at least one key")
-    if _depth(meta) > DEPTH_MAX:
+    try:
+        depth = _depth(meta)
+    except RecursionError:
+        raise ValueError("the meta is nested too deep, or in itself") from None
+    if depth > DEPTH_MAX:
         raise ValueError(f"the meta has over {DEPTH_MAX} levels")
     text = json.dumps(dict(meta), ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str)
     encoded = text.encode("utf-8", "replace")
@@ -184,8 +188,9 @@ class Client:
     ) -> Answer:
         """Reports, and waits at most `deadline` seconds for the daemon's answer; 0: returns at once.
 
-        Raises ValueError, TooLargeError, ClosedError; the report is not kept then.
+        Raises TypeError, ValueError, TooLargeError, ClosedError; the report is not kept then.
         """
+        deadline = bounded(deadline)
         request, identifier = self.encode(type, meta, namespace, payload, report_id, created_ms)
         if deadline <= 0:
             return Answer(self.put(request), identifier)
@@ -363,7 +368,7 @@ class Client:
             self.flushers.append(entry)
         try:
             if self.counts_settled < target:
-                event.wait(max(0.0, deadline))
+                event.wait(bounded(deadline))
         finally:
             with self.lock:
                 self.flushers.remove(entry)
@@ -415,11 +420,11 @@ class Client:
         or the disk hangs."""
         with self.lock:
             if self.close_at is None:
-                self.close_at = time.monotonic() + max(0.0, deadline)
+                self.close_at = time.monotonic() + bounded(deadline)
             is_started = self._worker is not None
         if is_started:
             self._wake_worker()
-            if not self.has_ended.wait(max(0.0, deadline) + 1):
+            if not self.has_ended.wait(bounded(deadline) + 1):
                 return Result.QUEUED
         if self.counts.dropped_spool > 0:
             return Result.QUEUED

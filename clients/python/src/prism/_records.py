@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Iterator, Mapping, Optional
 
-from ._types import RefusedError, TooLargeError
+from ._types import RefusedError, TooLargeError, bounded
 
 FIELDS_BYTES_MAX = 10_240
 PAGE_MAX = 1000
@@ -100,7 +100,7 @@ def ask(path: str, line: bytes, deadline: float) -> dict[str, Any]:
 
     Raises RefusedError; TimeoutError if no answer came: a change may be made or not, and may be asked for again.
     """
-    until = time.monotonic() + deadline
+    until = time.monotonic() + bounded(deadline)
     pause = PAUSE_FIRST
     refused: Optional[RefusedError] = None
     while True:

@@ -6,6 +6,15 @@ import enum
 from dataclasses import dataclass
 
 
+SECONDS_MAX = 3e8
+"""Ten years: threads and sockets take no infinite time."""
+
+
+def bounded(deadline: float) -> float:
+    """Seconds to wait: 0 for what is less or no number, at most ten years."""
+    return min(float(deadline), SECONDS_MAX) if deadline > 0 else 0.0
+
+
 class Result(enum.Enum):
     """What became of a report."""
 
