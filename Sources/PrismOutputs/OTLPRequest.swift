@@ -20,9 +20,10 @@ struct OTLPRequest {
 
   /// - Parameter reports: all of `signal`.
   static func body(
-    _ signal: OTLPSignal, _ reports: some Sequence<StoredReport>, _ encoding: CollectorConfiguration.Output.Encoding
+    _ signal: OTLPSignal, _ reports: [StoredReport], _ encoding: CollectorConfiguration.Output.Encoding
   ) -> Body {
-    var request = OTLPRequest(signal, isJSON: encoding == .json)
+    let bytesCount = reports.reduce(0) { $0 + 2 * $1.bytes + Self.reportBytes }
+    var request = OTLPRequest(signal, isJSON: encoding == .json, bytesCount: bytesCount)
     if encoding == .json { request.body.append([UInt8(ascii: "{")]) }
     request.body.beginList(request.lists.resources)
     for report in reports { request.add(report) }
@@ -32,10 +33,13 @@ struct OTLPRequest {
     return (request.body.bytes, encoding == .json ? "application/json" : "application/x-protobuf")
   }
 
-  private init(_ signal: OTLPSignal, isJSON: Bool) {
+  /// About so many has a record beside its meta.
+  private static let reportBytes = 700
+
+  private init(_ signal: OTLPSignal, isJSON: Bool, bytesCount: Int) {
     (self.signal, lists) = (signal, signal.lists)
-    body = OTLPWriter(isJSON: isJSON)
-    (resource, scope) = (body, body)
+    body = OTLPWriter(isJSON: isJSON, bytesCount: bytesCount)
+    (resource, scope) = (OTLPWriter(isJSON: isJSON), OTLPWriter(isJSON: isJSON))
   }
 
   private mutating func add(_ report: StoredReport) {

@@ -46,6 +46,8 @@ package struct OTLPField: Sendable {
   package let number: Int
   /// In JSON.
   package let name: StaticString
+  /// The name with quotes and a colon.
+  fileprivate let key: [UInt8]
   package let form: Form
   package var isRepeated = false
   /// One of several fields of which the last one counts.
@@ -53,6 +55,7 @@ package struct OTLPField: Sendable {
 
   init(_ number: Int, _ name: StaticString, _ form: Form, isRepeated: Bool = false, isChoice: Bool = false) {
     (self.number, self.name, self.form) = (number, name, form)
+    key = Array("\"\(name)\":".utf8)
     (self.isRepeated, self.isChoice) = (isRepeated, isChoice)
   }
 
@@ -199,12 +202,7 @@ extension OTLPMessage {
 
 extension [UInt8] {
   /// Appends a field's name with quotes and a colon.
-  package mutating func append(keyOf field: OTLPField) {
-    append(UInt8(ascii: "\""))
-    field.name.withUTF8Buffer { append(contentsOf: $0) }
-    append(UInt8(ascii: "\""))
-    append(UInt8(ascii: ":"))
-  }
+  package mutating func append(keyOf field: OTLPField) { append(contentsOf: field.key) }
 
   /// Appends a number as protobuf has it: seven bits a byte, the lowest first.
   package mutating func append(varint number: UInt64) {

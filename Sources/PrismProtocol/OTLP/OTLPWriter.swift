@@ -9,7 +9,11 @@ package struct OTLPWriter {
   /// The bytes of all that was appended.
   package private(set) var bytes: [UInt8] = []
 
-  package init(isJSON: Bool) { self.isJSON = isJSON }
+  /// - Parameter bytesCount: about as many bytes will be written.
+  package init(isJSON: Bool, bytesCount: Int = 0) {
+    self.isJSON = isJSON
+    bytes.reserveCapacity(bytesCount)
+  }
 
   /// Begins again.
   package mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
@@ -54,7 +58,9 @@ package struct OTLPWriter {
   package mutating func integer(_ field: OTLPField, _ number: Int64) {
     guard isJSON else { return self.number(field) { $0.integer(UInt64(bitPattern: number), field.form) } }
     key(field)
-    bytes += field.form.isQuoted ? "\"\(number)\"".utf8 : "\(number)".utf8
+    if field.form.isQuoted { bytes.append(UInt8(ascii: "\"")) }
+    bytes.append(decimal: number)
+    if field.form.isQuoted { bytes.append(UInt8(ascii: "\"")) }
   }
 
   /// An element of a list of attributes.
