@@ -1,3 +1,4 @@
+import CMicroHTTPD
 public import PrismBase
 import Synchronization
 
@@ -21,6 +22,9 @@ public struct HTTPResponse: Sendable {
   public init(status: Int, contentType: String, headers: [(name: String, value: String)] = [], text: String) {
     self.init(status: status, headers: headers + [("Content-Type", contentType)], body: Array(text.utf8))
   }
+
+  /// The words of HTTP for a status (RFC 9110, section 15).
+  public static func reason(_ status: Int) -> String { String(cString: MHD_get_reason_phrase_for(UInt32(status))) }
 
   /// A refusal in one line of plain text.
   public static func refusal(

@@ -1,3 +1,4 @@
+import PrismHTTP
 import PrismInputs
 import PrismProtocol
 
@@ -7,25 +8,13 @@ enum HTTPAnswer {
     _ answer: InputAnswer, keepAlive: Bool, etag: Int64? = nil, allow: String? = nil
   ) -> [UInt8] {
     let status = answer.status
-    var head = "HTTP/1.1 \(status) \(reason(status))\r\nContent-Type: \(answer.contentType)\r\n"
+    var head = "HTTP/1.1 \(status) \(HTTPResponse.reason(status))\r\nContent-Type: \(answer.contentType)\r\n"
     if status != 304 { head += "Content-Length: \(answer.body.count)\r\n" }
     if let etag { head += "ETag: \"\(etag)\"\r\n" }
     if let allow { head += "Allow: \(allow)\r\n" }
     if let seconds = answer.retrySeconds { head += "Retry-After: \(seconds)\r\n" }
     if !keepAlive { head += "Connection: close\r\n" }
     return Array(head.utf8) + [UInt8(ascii: "\r"), UInt8(ascii: "\n")] + answer.body
-  }
-
-  private static func reason(_ status: Int) -> String {
-    let reasons = [
-      200: "OK", 304: "Not Modified", 400: "Bad Request", 403: "Forbidden", 404: "Not Found",
-      405: "Method Not Allowed", 412: "Precondition Failed", 413: "Content Too Large", 415: "Unsupported Media Type",
-      417: "Expectation Failed",
-      421: "Misdirected Request", 429: "Too Many Requests",
-      431: "Request Header Fields Too Large", 501: "Not Implemented", 503: "Service Unavailable",
-      505: "HTTP Version Not Supported",
-    ]
-    return reasons[status] ?? "Refused"
   }
 
   static func status(_ code: RefusalCode) -> Int {
