@@ -33,7 +33,7 @@ struct OTLPRequest {
     return (request.body.bytes, encoding == .json ? "application/json" : "application/x-protobuf")
   }
 
-  /// About so many has a record beside its meta.
+  /// Of a record beside its meta, roughly.
   private static let reportBytes = 700
 
   private init(_ signal: OTLPSignal, isJSON: Bool, bytesCount: Int) {

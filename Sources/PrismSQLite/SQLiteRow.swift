@@ -86,6 +86,7 @@ extension Int64: SQLConvertible {
 }
 
 extension Int: SQLConvertible {
+  /// As 64 bits.
   public var sqlValue: SQLValue { .integer(Int64(self)) }
 }
 

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Programs that are started") struct ChildStartTests {
   @Test(
-    "no signal is blocked in a program, whatever the thread that starts it has blocked",
+    "no signal is blocked in a program, though the thread that starts it has blocked all",
     arguments: [SIGTERM, SIGINT, SIGHUP, SIGALRM, SIGUSR1], [SIGPIPE, nil])
   func signals(number: Int32, heeding: Int32?) throws {
     let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)

@@ -79,7 +79,7 @@ typedef struct prism_options {
   const char *app_version;
   /* The spool's folder, made when missing (mode 0700). Programs of one user may share it. "" : no spool. Default:
    * $PRISM_SPOOL, else prism-spool in systemd's $STATE_DIRECTORY, else prism/spool in $XDG_STATE_HOME, else
-   * .local/state/prism/spool in $HOME (for root /root, as units of the system have no $HOME), else no spool. */
+   * .local/state/prism/spool in $HOME, else no spool. Without $HOME, as in units of the system, root has /root. */
   const char *spool;
   /* The most bytes that the spool's files may hold, over all programs that share the folder. 64 KiB ... ; default:
    * 64 MiB. A report that does not fit is dropped and counted; one that is in the spool is never removed for another. */

@@ -47,7 +47,7 @@ struct CarryCommands {
 
   /// - Returns: why not everything that waits was written; nil if it was, or if there was nothing.
   private func carry(_ pipeline: NamespacePipeline, to carrier: Carrier) async throws(Refused) -> String? {
-    // What is too large for the way to the collector is not for a file.
+    // A report that is too large for the way to the collector fits into a file.
     await pipeline.endSetBacks()
     if let gate = await pipeline.carrying({ $0.begin(to: carrier) }) { return gate.reason }
     var cause: String?

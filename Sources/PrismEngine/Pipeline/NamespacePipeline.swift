@@ -102,7 +102,7 @@ actor NamespacePipeline {
     trigger(.flush, tryAt: now)
   }
 
-  /// What was set back may leave again.
+  /// Reports that were set back may leave again.
   func endSetBacks() async {
     noteSetBacksEnd()
     await parts.store.endSetBacks(of: namespace)

@@ -37,7 +37,7 @@ struct SentRequests {
     }
   }
 
-  /// Nobody but this daemon knows it, so a sender can't make two requests that look alike.
+  /// Only this daemon knows it, so a sender can't make two requests that look alike.
   private var secret = (try? Hashing.randomBytes(keyBytes)) ?? []
   /// By the code of all that makes a request; the oldest first.
   private var sent: [[UInt8]: [Sent]] = [:]

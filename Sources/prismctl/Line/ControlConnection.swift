@@ -6,8 +6,7 @@ import PrismProtocol
 
 /// Asks the daemon over its control socket: one request, one or more answers, the last with `"done":true`.
 struct ControlConnection {
-  /// What lasts long is waited for as long as the daemon answers another question: `every` so many seconds without a word, and
-  /// `within` so many.
+  /// A command that lasts long is waited for as long as the daemon answers another question: after each silence, and in time.
   struct Probing {
     var everySeconds = 15, withinSeconds = 45
   }
