@@ -41,9 +41,9 @@ actor OTLPOutput: ReportOutput {
   /// took are not sent again.
   func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> [RefusedReport] {
     let parts = parts(of: reports.filter { !answered.ids.contains($0.id) })
-    var next = parts.first.map { Self.begin($0, options.encoding) }
+    var next: Task<OTLPRequest.Body, Never>?
     for (index, part) in parts.enumerated() {
-      guard let body = await next?.value else { break }
+      let body = await (next ?? Self.begin(part, options.encoding)).value
       next = index + 1 < parts.count ? Self.begin(parts[index + 1], options.encoding) : nil
       do throws(OutputFailure) { try send(part, body) } catch {
         let taken = reports.prefix { answered.ids.contains($0.id) }

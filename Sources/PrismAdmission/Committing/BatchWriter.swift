@@ -9,7 +9,7 @@ struct BatchWriter: Sendable {
   private var monitored: [Int] = []
   private let rules: AdmissionRules.Namespace
 
-  /// Begins an empty batch. - Parameter session: of the sender.
+  /// Begins an empty batch. - Parameter app: of the sender.
   init(
     namespace: AdmissionRules.Namespace, userID: UInt32, context: CommonContext, app: @autoclosure () -> AppVersion?
   ) {

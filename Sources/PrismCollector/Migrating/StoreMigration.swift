@@ -29,16 +29,16 @@ public struct StoreMigration {
   }
 
   /// - Parameter say: gets lines of progress.
-  public func run(_ say: (String) throws -> Void) throws {
+  public func run(_ say: (String) -> Void) throws {
     let store = try source.store
-    guard try begin(store) else { return try say("the store \(store) is carried already: nothing was done") }
+    guard try begin(store) else { return say("the store \(store) is carried already: nothing was done") }
     for table in CarriedTable.all { try carry(table, say) }
     try carry(.blocks(after: try keepEqualBlocks()), say) { try addDays(of: $0) }
     try carry(.payloads, say)
     // Before the identity: where that has moved, the folder starts no collector.
     try source.noteCarried()
     try finish(store)
-    try say("the store \(store) is carried: start its collectors with this database")
+    say("the store \(store) is carried: start its collectors with this database")
   }
 
   // MARK: Steps
@@ -110,16 +110,16 @@ public struct StoreMigration {
   }
 
   private func carry(
-    _ table: CarriedTable, _ say: (String) throws -> Void, prepare: ([[String?]]) throws -> Void = { _ in }
+    _ table: CarriedTable, _ say: (String) -> Void, prepare: ([[String?]]) throws -> Void = { _ in }
   ) throws {
     var (read, added) = (0, 0)
     try source.read(table) { columns in
       try prepare(columns)
       added += try write(columns, to: table)
       read += columns[0].count
-      if read % 100_000 == 0 { try say("\(table.name): \(read)") }
+      if read % 100_000 == 0 { say("\(table.name): \(read)") }
     }
-    try say("\(table.name): \(read), \(added) of them new")
+    say("\(table.name): \(read), \(added) of them new")
   }
 
   /// Makes the partitions of the days on which reports were received, and notes the days.

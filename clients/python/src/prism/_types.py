@@ -12,7 +12,7 @@ SECONDS_MAX = 3e8
 
 def bounded(deadline: float) -> float:
     """Seconds to wait: 0 for what is less or no number, at most ten years."""
-    return min(float(deadline), SECONDS_MAX) if deadline > 0 else 0.0
+    return float(min(deadline, SECONDS_MAX)) if deadline > 0 else 0.0
 
 
 class Result(enum.Enum):
